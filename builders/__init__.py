@@ -1,0 +1,1 @@
+"""One door a source format: each module holds a Builder and names it BUILDER."""

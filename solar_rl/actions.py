@@ -1,0 +1,147 @@
+"""The canonical action: what every source is read into and every model's answer is parsed into.
+
+Coordinates live in the unit square of the screen they belong to: (0, 0) is the top left corner,
+(1, 1) the bottom right one. A scroll's ``direction`` is the direction the CONTENT moves into view
+(down = show what is lower); the finger's path, where it is known, is ``x, y`` to ``x2, y2``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+from solar_rl.errors import ActionError
+
+POINT_ACTIONS = ("click", "double_click", "right_click", "hover", "long_press")
+ACTION_TYPES = (
+    *POINT_ACTIONS,
+    "scroll",
+    "drag",
+    "input_text",
+    "open_app",
+    "press",
+    "wait",
+    "finished",
+)
+DIRECTIONS = ("up", "down", "left", "right")
+BUTTONS = ("back", "home", "recent", "enter")
+STATUSES = ("complete", "infeasible")
+
+_OPPOSITE = {"up": "down", "down": "up", "left": "right", "right": "left"}
+_REQUIRED: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(POINT_ACTIONS, ("x", "y")),
+    "scroll": ("direction",),
+    "drag": ("x", "y", "x2", "y2"),
+    "input_text": ("text",),
+    "open_app": ("app_name",),
+    "finished": ("status",),
+}
+_CHOICES = {"direction": DIRECTIONS, "button": BUTTONS, "status": STATUSES}
+
+
+class Box(NamedTuple):
+    """An axis-aligned box in the unit square, ``x1 <= x2`` and ``y1 <= y2``."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+
+    @property
+    def area(self) -> float:
+        """Return the share of the screen that the box covers; 0 for a degenerate box."""
+        return max(0.0, self.x2 - self.x1) * max(0.0, self.y2 - self.y1)
+
+    def contains(self, x: float, y: float) -> bool:
+        """Tell whether the point lies in the box, edges included."""
+        return self.x1 <= x <= self.x2 and self.y1 <= y <= self.y2
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One canonical action as flat fields, the same names as the columns of ``steps``.
+
+    Args:
+        action_type: One of ``ACTION_TYPES``.
+        x: Point, or start of the path, as a share of the width. Outside [0, 1] = off-screen.
+        y: The same down the height.
+        x2: End of a drag, or of a scroll's finger path.
+        y2: The same down the height.
+        direction: Content direction of a scroll, one of ``DIRECTIONS``.
+        text: Typed text, or the answer given by ``finished``.
+        app_name: Name of the app that ``open_app`` launches.
+        keys: Keys of a ``press`` that isn't one of ``BUTTONS``, such as ("ctrl", "c").
+        button: System button of a ``press``, one of ``BUTTONS``.
+        status: Outcome that ``finished`` declares, one of ``STATUSES``.
+
+    Raises:
+        ActionError: Unknown type, missing argument, value outside its choices, or a NaN.
+
+    >>> Action("click", x=0.5, y=0.25).off_screen
+    False
+    >>> Action("scroll", direction="down").finger_direction
+    'up'
+    """
+
+    action_type: str
+    x: float | None = None
+    y: float | None = None
+    x2: float | None = None
+    y2: float | None = None
+    direction: str | None = None
+    text: str | None = None
+    app_name: str | None = None
+    keys: tuple[str, ...] | None = None
+    button: str | None = None
+    status: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.action_type not in ACTION_TYPES:
+            raise ActionError(
+                f"unknown action type {self.action_type!r}, expected one of {', '.join(ACTION_TYPES)}"
+            )
+        for name in _REQUIRED.get(self.action_type, ()):
+            if getattr(self, name) is None:
+                raise ActionError(f"{self.action_type} needs {name!r}, which is missing")
+        if self.action_type == "press" and (self.button is None) == (not self.keys):
+            raise ActionError("press needs either 'button' or 'keys'")
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if value is not None and value not in choices:
+                raise ActionError(f"{name} is {value!r}, expected one of {', '.join(choices)}")
+        for name in ("x", "y", "x2", "y2"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise ActionError(f"{self.action_type} has {name} = {value}, expected a number")
+
+    @property
+    def off_screen(self) -> bool:
+        """Tell whether any given coordinate lies outside the unit square."""
+        points = (self.x, self.y, self.x2, self.y2)
+        return any(value is not None and not 0.0 <= value <= 1.0 for value in points)
+
+    @property
+    def finger_direction(self) -> str | None:
+        """Return the way the finger moves in a scroll: opposite to the content's direction."""
+        return _OPPOSITE[self.direction] if self.direction else None
+
+
+ACTION_FIELDS = tuple(field.name for field in fields(Action))
+
+
+def opposite(direction: str) -> str:
+    """Return the opposite direction: turns a finger direction into a content direction and back."""
+    return _OPPOSITE[direction]
+
+
+def path_direction(x: float, y: float, x2: float, y2: float) -> str:
+    """Return the direction of a finger path along its longer axis (ties go to the vertical one).
+
+    >>> path_direction(0.5, 0.8, 0.5, 0.2)
+    'up'
+    """
+    dx, dy = x2 - x, y2 - y
+    if abs(dx) > abs(dy):
+        return "right" if dx > 0 else "left"
+    return "down" if dy > 0 else "up"

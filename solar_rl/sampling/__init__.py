@@ -1,0 +1,1 @@
+"""Samplers: who answers the requests."""
