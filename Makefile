@@ -1,0 +1,46 @@
+# Every habit of this project, one line each. `make` alone lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+.PHONY: help setup demo test test-slow check format bench clean
+
+BIN := .venv/bin
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
+SOURCES := solar_rl builders recipes scripts tests benchmarks
+
+help: ## list the commands
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 18
+
+setup: .venv/.done ## make .venv with solar-rl in it (PYTHON=..., TORCH_INDEX_URL=... where wanted)
+.venv/.done: pyproject.toml constraints.txt scripts/setup scripts/torch_build.py
+	@scripts/setup
+	@touch $@
+
+demo: setup ## run the main job on the built-in phone: build, stats, SQL, report, two training stages
+	$(BIN)/solar-rl demo --out demo
+
+test: setup ## run the tests (what takes minutes is left out)
+	$(PYTEST) -m "not slow"
+
+test-slow: setup ## run the tests that take minutes
+	$(PYTEST) -m slow
+
+check: setup ## hold the fences: style, types, import order, layout
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q tests/test_layout.py
+
+format: setup ## let ruff rewrite the sources
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+bench: setup ## run the benchmarks one after the other
+	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+clean: ## remove what the commands made, but not .venv
+	rm -rf demo dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	find . -path ./.venv -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf
