@@ -126,6 +126,24 @@ class Action:
         """Return the way the finger moves in a scroll: opposite to the content's direction."""
         return _OPPOSITE[self.direction] if self.direction else None
 
+    def describe(self) -> str:
+        """Say the action in a few words, coordinates in percent of the screen.
+
+        >>> Action("click", x=0.5, y=0.25).describe()
+        'click at 50.0 %, 25.0 %'
+        >>> Action("scroll", direction="down").describe()
+        'scroll down'
+        """
+        details = (self.direction, self.button, "+".join(self.keys or ()), self.status)
+        words = [self.action_type, *(word for word in details if word)]
+        if self.x is not None and self.y is not None:
+            words.append(f"at {100 * self.x:.1f} %, {100 * self.y:.1f} %")
+        if self.x2 is not None and self.y2 is not None:
+            words.append(f"to {100 * self.x2:.1f} %, {100 * self.y2:.1f} %")
+        if self.app_name is not None or self.text is not None:
+            words.append(f"'{self.app_name if self.app_name is not None else self.text}'")
+        return " ".join(words)
+
 
 ACTION_FIELDS = tuple(field.name for field in fields(Action))
 

@@ -231,7 +231,7 @@ def load_dataset_config(path: str | Path, overrides: Mapping[str, str] | None = 
     """
     data = read_yaml(path)
     for key, text in (overrides or {}).items():
-        _set_dotted(data, key, text)
+        set_dotted(data, key, text)
     return validate_config(DatasetConfig, data, where=str(path))
 
 
@@ -268,6 +268,24 @@ def validate_config(model: type[C], data: Mapping[str, Any], *, where: str) -> C
         raise _first_problem(model, error, where) from None
 
 
+def field_docs(model: type[BaseModel], prefix: str = "") -> list[tuple[str, str, str]]:
+    """List every field as (dotted name, default, meaning); the variants of a sampler follow each other."""
+    rows: list[tuple[str, str, str]] = []
+    for name, info in model.model_fields.items():
+        inner = [
+            part
+            for part in (info.annotation, *get_args(info.annotation))
+            if isinstance(part, type) and issubclass(part, BaseModel)
+        ]
+        if inner:
+            for part in inner:
+                rows += field_docs(part, f"{prefix}{name}.")
+        else:
+            default = "required" if info.is_required() else str(info.default)
+            rows.append((f"{prefix}{name}", default, info.description or ""))
+    return rows
+
+
 def _first_problem(model: type[Config], error: ValidationError, where: str) -> ConfigError:
     problems = error.errors()
     problem = next((p for p in problems if p["type"] == "extra_forbidden"), problems[0])
@@ -296,7 +314,12 @@ def _all_field_names(model: type[BaseModel]) -> set[str]:
     return names
 
 
-def _set_dotted(data: dict[str, Any], key: str, text: str) -> None:
+def set_dotted(data: dict[str, Any], key: str, text: str) -> None:
+    """Set a dotted key of nested mappings to a YAML scalar.
+
+    Raises:
+        ConfigError: A parent of the key is a value.
+    """
     *parents, last = key.split(".")
     for part in parents:
         data = data.setdefault(part, {})

@@ -1,0 +1,131 @@
+"""Turn records into columns and back: Episodes, Steps and Candidates as polars frames of the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
+from typing import Any
+
+import polars as pl
+
+from solar_rl.actions import ACTION_FIELDS, Action
+from solar_rl.schema import TABLES, Candidate, Episode
+
+_SCALARS: dict[str, Any] = {
+    "string": pl.String,
+    "bool": pl.Boolean,
+    "int32": pl.Int32,
+    "int64": pl.Int64,
+    "float32": pl.Float32,
+    "float64": pl.Float64,
+    "image": pl.Struct({"bytes": pl.Binary, "path": pl.String}),
+}
+
+
+def polars_type(dtype: str) -> Any:
+    """Turn a type string of the schema into the polars type."""
+    return pl.List(polars_type(dtype[5:-1])) if dtype.startswith("list<") else _SCALARS[dtype]
+
+
+def polars_schema(table: str) -> dict[str, Any]:
+    """Return the polars schema of a table, in column order."""
+    return {column.name: polars_type(column.dtype) for column in TABLES[table].columns}
+
+
+def episodes_frame(episodes: Iterable[Episode]) -> pl.DataFrame:
+    """Make the rows of table ``episodes``, sorted by key."""
+    rows = [
+        (e.episode_id, e.source, e.platform, e.goal, e.app, e.ref_len, e.split, e.license) for e in episodes
+    ]
+    return _frame("episodes", rows)
+
+
+def steps_frame(episodes: Iterable[Episode]) -> pl.DataFrame:
+    """Make the rows of table ``steps``, sorted by key."""
+    rows = [
+        (
+            episode.episode_id,
+            step.step_index,
+            step.instruction,
+            step.screenshot.sha256 if step.screenshot else None,
+            step.screen_width,
+            step.screen_height,
+            *_action_values(step.action),
+            list(step.target_box) if step.target_box else None,
+            [list(box) for box in step.candidate_boxes],
+            step.screen_size,
+            step.app or episode.app,
+            step.screen_text,
+        )
+        for episode in episodes
+        for step in episode.steps
+    ]
+    return _frame("steps", rows)
+
+
+def candidates_frame(candidates: Iterable[Candidate]) -> pl.DataFrame:
+    """Make the rows of table ``candidates``, sorted by key."""
+    rows = [
+        (
+            c.episode_id,
+            c.step_index,
+            c.candidate_index,
+            c.completion,
+            list(c.token_ids) if c.token_ids is not None else None,
+            list(c.sampling_logprobs) if c.sampling_logprobs is not None else None,
+            c.parse_error,
+            *_action_values(c.action),
+            c.sampler_id,
+            c.seed,
+        )
+        for c in candidates
+    ]
+    return _frame("candidates", rows)
+
+
+def label_columns(candidates: pl.DataFrame, steps: pl.DataFrame, episodes: pl.DataFrame) -> pl.DataFrame:
+    """Put each candidate's label beside it: what ``validity.score`` and ``shaping.shape`` read.
+
+    Args:
+        candidates: Rows of table ``candidates``.
+        steps: The steps they answer.
+        episodes: Their episodes.
+
+    Returns:
+        The candidates' rows in the same order, without the texts and tokens that scoring never reads,
+        with the label's columns of ``steps`` and ``ref_len``.
+    """
+    unread = ["completion", "token_ids", "sampling_logprobs", "sampler_id", "seed"]
+    unread_steps = ["instruction", "image_sha256", "screen_text"]
+    return candidates.drop(unread, strict=False).join(
+        steps.drop(unread_steps, strict=False).join(
+            episodes.select("episode_id", "ref_len"), on="episode_id", how="left", maintain_order="left"
+        ),
+        on=["episode_id", "step_index"],
+        how="left",
+        maintain_order="left",
+    )
+
+
+def action_of(row: Mapping[str, Any], prefix: str = "") -> Action | None:
+    """Read an action back from a row of ``steps`` or, with prefix ``pred_``, of ``candidates``.
+
+    Returns:
+        The action, or None where the row has none (an answer that did not parse).
+    """
+    if row[f"{prefix}action_type"] is None:
+        return None
+    values = {name: row[f"{prefix}{name}"] for name in ACTION_FIELDS}
+    values["keys"] = tuple(values["keys"]) if values["keys"] is not None else None
+    return Action(**values)
+
+
+def _action_values(action: Action | None) -> Sequence[Any]:
+    if action is None:
+        return (None,) * len(ACTION_FIELDS)
+    return [list(v) if isinstance(v, tuple) else v for v in astuple(action)]
+
+
+def _frame(table: str, rows: list[tuple[Any, ...]]) -> pl.DataFrame:
+    frame = pl.DataFrame(rows, schema=polars_schema(table), orient="row")
+    return frame.sort(TABLES[table].key, maintain_order=True)

@@ -1,0 +1,90 @@
+"""Refuse broken demonstrations before anything is built on them: the last check behind every builder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from solar_rl.errors import RecordError
+from solar_rl.images import check_image
+from solar_rl.schema import PLATFORMS, SPLITS, Episode, Reject, Screenshot, Step
+
+
+def checked(items: Iterable[Episode | Reject], *, file: str, seen: set[str]) -> Iterator[Episode | Reject]:
+    """Pass good episodes on and turn broken ones into Rejects; the unit is the episode.
+
+    Args:
+        items: What a builder read from one shard.
+        file: Name of the shard, for the reject.
+        seen: Ids met so far in the whole build; grows.
+
+    Yields:
+        Each item in order, an Episode replaced by a Reject where a check fails.
+    """
+    for item in items:
+        if isinstance(item, Reject):
+            yield item
+            continue
+        try:
+            check_episode(item, seen)
+        except RecordError as error:
+            record = f"episode {item.episode_id}" + (f", {error.where}" if error.where else "")
+            yield Reject(file, record, error.reason, error.message, item.episode_id)
+        else:
+            seen.add(item.episode_id)
+            yield item
+
+
+def check_episode(episode: Episode, seen: Iterable[str] = ()) -> None:
+    """Check one episode: id, split, steps, actions, boxes and images.
+
+    Raises:
+        RecordError: The first thing found broken, with a short reason and the step.
+    """
+    if not episode.episode_id:
+        raise RecordError("missing_field", "episode_id is empty")
+    if episode.episode_id in seen:
+        raise RecordError("duplicate_id", f"episode id {episode.episode_id!r} was already read")
+    if episode.split not in SPLITS:
+        raise RecordError("bad_split", f"split is {episode.split!r}, expected one of {', '.join(SPLITS)}")
+    if episode.platform not in PLATFORMS:
+        raise RecordError(
+            "bad_platform", f"platform is {episode.platform!r}, expected one of {', '.join(PLATFORMS)}"
+        )
+    if not episode.goal.strip():
+        raise RecordError("empty_text", "the goal is empty")
+    if not episode.steps:
+        raise RecordError("no_steps", "the episode has no steps")
+    for position, step in enumerate(episode.steps):
+        _check_step(step, position)
+
+
+def _check_step(step: Step, position: int) -> None:
+    where = f"step {step.step_index}"
+    if step.step_index != position:
+        raise RecordError("step_gap", f"step {position} has index {step.step_index}", where=where)
+    if step.screen_width <= 0 or step.screen_height <= 0:
+        size = f"{step.screen_width}x{step.screen_height}"
+        raise RecordError("bad_number", f"the screen measures {size} pixels", where=where)
+    if step.action.off_screen and step.screen_size == "stated":
+        point = (step.action.x, step.action.y)
+        raise RecordError(
+            "off_screen", f"{step.action.action_type} at {point} lies outside the screen", where=where
+        )
+    if step.action.action_type == "input_text" and not step.action.text:
+        raise RecordError("empty_text", "input_text has no text", where=where)
+    for box in (step.target_box, *step.candidate_boxes):
+        if box is not None and not all(math.isfinite(edge) for edge in box):
+            raise RecordError("bad_number", f"a box is {tuple(box)}", where=where)
+    if step.screenshot is not None:
+        _check_screenshot(step.screenshot, where)
+
+
+def _check_screenshot(screenshot: Screenshot, where: str) -> None:
+    try:
+        size = check_image(screenshot.data)
+    except RecordError as error:
+        raise RecordError(error.reason, error.message, where=where) from error
+    if size != (screenshot.width, screenshot.height):
+        stated = f"{screenshot.width}x{screenshot.height}"
+        raise RecordError("bad_image", f"the image is {size[0]}x{size[1]}, stated is {stated}", where=where)
