@@ -1,0 +1,246 @@
+"""AndroidControl's own files: GZIP TFRecords, one Example an episode, screenshots and trees included.
+
+An episode has T actions and T + 1 screens; screen T is the state after the last action and belongs to no
+step, unless ``finished_step`` asks for one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from solar_rl.actions import Action
+from solar_rl.builder import Builder
+from solar_rl.config import Config, SourceConfig
+from solar_rl.errors import ConfigError, RecordError
+from solar_rl.images import check_image
+from solar_rl.schema import SPLITS, Episode, Reject, Screenshot, Step
+
+from .forest import Forest, app_name
+from .messages import parse_example
+from .screen import Screen
+from .tfrecord import read_records
+from .vocabulary import read_action, read_json, read_point
+
+_FILES = "android_control-*-of-*"
+_SPLITS = "splits.json"
+_FINISHED = Action("finished", status="complete")
+
+CITATION = """@article{li2024effects,
+  title   = {On the Effects of Data Scale on UI Control Agents},
+  author  = {Li, Wei and Bishop, William and Li, Alice and Rawles, Chris and Campbell-Ajala, Folawiyo
+             and Tyamagundlu, Divya and Riva, Oriana},
+  journal = {arXiv preprint arXiv:2406.03679},
+  year    = {2024}
+}"""
+
+
+class Options(Config):
+    """Options of builder ``android_control``."""
+
+    splits: str | None = None
+    """splits.json of the release (default: the one beside the files, if any). Ids outside it: train."""
+    finished_step: bool = False
+    """Add a last step, finished, on the screen after the last action. The release has no such action."""
+
+
+class AndroidControl(Builder):
+    """Reads AndroidControl as released by Google Research."""
+
+    name = "android_control"
+    # The data set's own README says Apache-2.0, google-research's says CC BY 4.0 for all its data sets.
+    license = "cc-by-4.0"
+    homepage = "https://github.com/google-research/google-research/tree/master/android_control"
+    citation = CITATION
+    Options = Options
+
+    def __init__(self, source: SourceConfig) -> None:
+        super().__init__(source)
+        self._split_of = _read_splits(self._splits_file)
+        if not self.shards():
+            raise ConfigError(
+                f"holds no file {_FILES}",
+                where=f"source.path {self.path}",
+                hint="name the folder of the shards",
+            )
+
+    @property
+    def _folder(self) -> Path:
+        return self.path if self.path.is_dir() else self.path.parent
+
+    @cached_property
+    def _splits_file(self) -> Path | None:
+        if self.options.splits is not None:
+            return Path(self.options.splits)
+        beside = self._folder / _SPLITS
+        return beside if beside.is_file() else None
+
+    def source_files(self) -> list[Path]:
+        """List the shards, and splits.json where there is one."""
+        files = [self._folder / shard for shard in self.shards()]
+        return [*files, self._splits_file] if self._splits_file else files
+
+    def shards(self) -> list[str]:
+        """List the TFRecord files by name."""
+        if not self.path.is_dir():
+            return [self.path.name]
+        return sorted(file.name for file in self.path.glob(_FILES) if file.is_file())
+
+    def read(self, shard: str) -> Iterator[Episode | Reject]:
+        """Yield each record of one file as an Episode, or as a Reject that says why not."""
+        for index, record in enumerate(read_records(self._folder / shard)):
+            yield self._read_record(record, shard, f"record {index}")
+
+    def _read_record(self, record: bytes | RecordError, file: str, name: str) -> Episode | Reject:
+        episode_id = None
+        try:
+            if isinstance(record, RecordError):
+                raise record
+            features = parse_example(record)
+            episode_id = str(_only("episode_id", _integers(features, "episode_id")))
+            return self._episode(episode_id, features)
+        except RecordError as error:
+            return Reject(file, name, error.reason, str(error), episode_id)
+
+    def _episode(self, episode_id: str, features: dict[str, Any]) -> Episode:
+        goal = _text(_only("goal", _blobs(features, "goal")), "goal")
+        if not goal.strip():
+            raise RecordError("empty_text", "the goal is empty")
+        steps = tuple(self._steps(features))
+        opened = next((s.action.app_name for s in steps if s.action.action_type == "open_app"), None)
+        return Episode(
+            episode_id,
+            source=self.name,
+            platform="android",
+            goal=goal,
+            steps=steps,
+            split=self._split_of.get(episode_id, "train"),
+            app=opened or _main_app(steps),
+            license=self.license,
+        )
+
+    def _steps(self, features: dict[str, Any]) -> Iterator[Step]:
+        actions = [read_json(data, f"action {i}") for i, data in enumerate(_blobs(features, "actions"))]
+        if not actions:
+            raise RecordError("no_steps", "the episode has no actions")
+        instructions = _blobs(features, "step_instructions")
+        context = f" for {len(actions)} actions"
+        _check_count("step_instructions", instructions, len(actions), context, "lengths_mismatch")
+        screens = _Screens(features, len(actions))
+        opened = [str(fields["app_name"]) for fields in actions if fields.get("app_name")]
+        jobs: list[tuple[dict[str, Any] | None, bytes | None]] = [*zip(actions, instructions, strict=True)]
+        if self.options.finished_step:
+            jobs.append((None, None))
+        for index, (fields, instruction) in enumerate(jobs):
+            try:
+                yield screens.step(index, fields, instruction, opened)
+            except RecordError as error:
+                raise RecordError(error.reason, error.message, where=f"step {index}") from error
+
+
+class _Screens:
+    """The T + 1 screens of one record; a screenshot is copied out only when its step is read."""
+
+    def __init__(self, features: dict[str, Any], actions: int) -> None:
+        self._images = _blobs(features, "screenshots")
+        self._trees = _blobs(features, "accessibility_trees")
+        self._widths = _integers(features, "screenshot_widths")
+        self._heights = _integers(features, "screenshot_heights")
+        found = {
+            "screenshots": self._images,
+            "accessibility_trees": self._trees,
+            "screenshot_widths": self._widths,
+            "screenshot_heights": self._heights,
+        }
+        for name, values in found.items():
+            _check_count(name, values, actions + 1, f" for {actions} actions", "screens_mismatch")
+
+    def step(
+        self, index: int, fields: dict[str, Any] | None, instruction: bytes | None, opened: Sequence[str]
+    ) -> Step:
+        """Read one step; ``fields`` None stands for the finished step."""
+        screen, image = Screen(self._widths[index], self._heights[index]), self._images[index]
+        size = check_image(image)
+        if size != screen[:2]:
+            raise RecordError("bad_image", f"the screenshot is {size[0]}x{size[1]}, stated is {screen}")
+        action = read_action(fields, screen) if fields is not None else _FINISHED
+        point = read_point(fields) if fields is not None else None
+        forest = Forest(self._trees[index], screen)
+        target, boxes = forest.boxes(*point) if point else (None, ())
+        text = _text(instruction, "step_instruction") if instruction else ""
+        return Step(
+            index,
+            action,
+            *size,
+            instruction=text if text.strip() else None,
+            screenshot=Screenshot(image, *size),
+            screen_text=forest.text(),
+            app=app_name(forest.package(), opened),
+            target_box=target,
+            candidate_boxes=boxes,
+        )
+
+
+def _feature(features: dict[str, Any], name: str) -> Any:
+    if name not in features:
+        raise RecordError("missing_field", f"feature {name} is missing")
+    return features[name]
+
+
+def _blobs(features: dict[str, Any], name: str) -> Sequence[bytes]:
+    values: Sequence[bytes] = _feature(features, name).bytes_list.value
+    return values
+
+
+def _integers(features: dict[str, Any], name: str) -> Sequence[int]:
+    values: Sequence[int] = _feature(features, name).int64_list.value
+    return values
+
+
+def _only(name: str, values: Sequence[Any]) -> Any:
+    if not values:
+        raise RecordError("missing_field", f"feature {name} is empty")
+    _check_count(name, values, 1, "", "lengths_mismatch")
+    return values[0]
+
+
+def _check_count(name: str, values: Sequence[Any], expected: int, context: str, reason: str) -> None:
+    if len(values) != expected:
+        raise RecordError(reason, f"{len(values)} {name}{context}, expected {expected}")
+
+
+def _text(data: bytes, what: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise RecordError("bad_text", f"{what} is not UTF-8 ({error})") from error
+
+
+def _main_app(steps: Sequence[Step]) -> str | None:
+    """Return the app that most steps are taken in, the earlier one when two tie."""
+    counts = Counter(step.app for step in steps if step.app)
+    return max(counts, key=lambda app: counts[app], default=None)
+
+
+def _read_splits(file: Path | None) -> dict[str, str]:
+    if file is None:
+        return {}
+    where = f"splits file {file}"
+    try:
+        splits = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise ConfigError("no such file", where=where, hint="check source.options.splits") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"can't be read as JSON ({error})", where=where) from error
+    if not isinstance(splits, dict) or not all(isinstance(ids, list) for ids in splits.values()):
+        raise ConfigError("expected an object of lists of ids, one list a split", where=where)
+    if unknown := sorted(set(splits) - set(SPLITS)):
+        raise ConfigError(f"unknown split '{unknown[0]}', expected {', '.join(SPLITS)}", where=where)
+    return {str(episode_id): split for split, ids in splits.items() for episode_id in ids}
+
+
+BUILDER = AndroidControl

@@ -1,0 +1,192 @@
+"""What an accessibility forest says about a screen: the app, the element under a label, the screen as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from solar_rl.actions import Box
+
+from .messages import parse_forest
+from .screen import Screen
+
+CONTAINER_SHARE = 0.25
+"""A clickable box that covers this share of the screen or more is a container. Source: ours, as the
+``max_box_area`` of the validity rules."""
+_LONGEST_LABEL = 100
+_APPLICATION, _SYSTEM = 1, 3
+"""Window types: an app's own window; status bar, navigation bar and notification shade."""
+
+# Parts of a package that name no app: top-level domains, platforms, and what every app has.
+_GENERIC = {"com", "org", "net", "io", "co", "in", "de", "uk", "jp", "us", "edu", "gov"}
+_GENERIC |= {"android", "google", "apps", "app", "mobile", "client", "main"}
+_KNOWN = {
+    "com.android.vending": "Play Store",
+    "com.google.android.gm": "Gmail",
+    "com.google.android.apps.nexuslauncher": "Home screen",
+    "com.google.android.googlequicksearchbox": "Google",
+}
+
+
+class Node(NamedTuple):
+    """One visible element: its box in pixels, clipped to the screen, and its area in pixels."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+    area: int
+    clickable: bool
+    in_bar: bool
+    raw: Any
+
+    def holds(self, x: float, y: float) -> bool:
+        """Tell whether the point lies in the element, edges included."""
+        return self.left <= x <= self.right and self.top <= y <= self.bottom
+
+    def encloses(self, other: Node) -> bool:
+        """Tell whether the other element lies wholly within this one."""
+        return (
+            self.left <= other.left
+            and self.top <= other.top
+            and self.right >= other.right
+            and self.bottom >= other.bottom
+        )
+
+
+class Forest:
+    """The decoded accessibility forest of one screen.
+
+    Args:
+        data: A serialised AndroidAccessibilityForest; empty for a screen without one.
+        screen: The screen that its boxes belong to.
+
+    Raises:
+        RecordError: ``bad_tree``: the bytes are no forest.
+    """
+
+    def __init__(self, data: bytes, screen: Screen) -> None:
+        self._windows = parse_forest(data).windows
+        self._screen = screen
+        self._nodes = list(self._visible())
+
+    def _visible(self) -> Iterator[Node]:
+        width, height = self._screen.width, self._screen.height
+        for window in self._windows:
+            in_bar = window.window_type == _SYSTEM and not window.is_active
+            for raw in window.tree.nodes:
+                if not raw.is_visible_to_user:
+                    continue
+                rect = raw.bounds_in_screen
+                left, top = max(rect.left, 0), max(rect.top, 0)
+                right, bottom = min(rect.right, width), min(rect.bottom, height)
+                if left < right and top < bottom:
+                    area = (right - left) * (bottom - top)
+                    yield Node(left, top, right, bottom, area, raw.is_clickable, in_bar, raw)
+
+    def package(self) -> str | None:
+        """Return the package of the topmost application window, if there is one."""
+        windows = [w for w in self._windows if w.window_type == _APPLICATION]
+        for window in sorted(windows, key=lambda w: w.layer, reverse=True):
+            for node in window.tree.nodes:
+                if node.package_name:
+                    return str(node.package_name)
+        return None
+
+    def boxes(self, x: float, y: float) -> tuple[Box | None, tuple[Box, ...]]:
+        """Find the element that a point means, and every box that holds the point.
+
+        The smallest visible box that holds the point is taken; when it doesn't react to a tap itself (a
+        label, an icon), the smallest clickable box around the whole of it stands in, unless that covers a
+        quarter of the screen or more. Invisible, empty and off-screen boxes are left out.
+
+        Args:
+            x: Pixels from the left edge.
+            y: Pixels from the top edge.
+
+        Returns:
+            The target box (None where no box holds the point) and all boxes, the smallest first, in the
+            unit square.
+
+        Source: ours, because the smallest box alone is often the text inside a button, and the smallest
+        clickable one can lie behind a pop-up (episode 20 of AndroidControl: "Close ad").
+        """
+        held = sorted((n for n in self._nodes if n.holds(x, y)), key=lambda n: (n.area, not n.clickable))
+        if not held:
+            return None, ()
+        limit = CONTAINER_SHARE * self._screen.width * self._screen.height
+        around = (n for n in held if n.clickable and n.area < limit and n.encloses(held[0]))
+        target = next(around, held[0])
+        return self._unit(target), tuple(dict.fromkeys(self._unit(node) for node in held))
+
+    def _unit(self, node: Node) -> Box:
+        width, height = self._screen.width, self._screen.height
+        return Box(node.left / width, node.top / height, node.right / width, node.bottom / height)
+
+    def text(self) -> str | None:
+        """Write the visible labelled elements one a line: class, label, box in pixels, state.
+
+        Elements that say the same at the same place are written once. Left out are passwords and system bars
+        that aren't in use, whose clock and notifications say nothing about the task.
+        """
+        lines = (_line(node) for node in self._nodes if not node.in_bar)
+        return "\n".join(dict.fromkeys(line for line in lines if line)) or None
+
+
+def _line(node: Node) -> str | None:
+    raw = node.raw
+    label = (
+        "" if raw.is_password else raw.text or raw.content_description or raw.hint_text or raw.tooltip_text
+    )
+    label = " ".join(label.split())
+    if not label and not raw.is_editable:
+        return None
+    if len(label) > _LONGEST_LABEL:
+        label = label[:_LONGEST_LABEL] + "…"
+    said = f' "{label}"' if label else ""
+    place = f"[{node.left},{node.top},{node.right},{node.bottom}]"
+    return f"{raw.class_name.rpartition('.')[2]}{said} {place}{_flags(raw)}"
+
+
+def _flags(raw: Any) -> str:
+    flags = (
+        (" clickable", raw.is_clickable),
+        (" long-clickable", raw.is_long_clickable),
+        (" scrollable", raw.is_scrollable),
+        (" editable", raw.is_editable),
+        (" focused", raw.is_focused),
+        (" selected", raw.is_selected),
+        (" checked" if raw.is_checked else " unchecked", raw.is_checkable),
+    )
+    return "".join(name for name, on in flags if on)
+
+
+def app_name(package: str | None, opened: Iterable[str] = ()) -> str | None:
+    """Turn a package into a name that people know.
+
+    A name that the episode's own ``open_app`` steps use goes first, when a word of it is part of the
+    package. Otherwise the package's first and last telling part, so ``in.amazon.mShop.android.shopping``
+    becomes "Amazon Shopping".
+
+    Args:
+        package: Package of an app, such as ``com.zoho.meeting``.
+        opened: App names that the episode opens.
+
+    Source: ours, because AndroidControl names no app for its episodes.
+
+    >>> app_name("com.zoho.meeting", ["Zoho Meeting"]), app_name("com.google.android.calendar")
+    ('Zoho Meeting', 'Calendar')
+    """
+    if not package:
+        return None
+    if package in _KNOWN:
+        return _KNOWN[package]
+    letters = package.lower()
+    for name in opened:
+        words = re.findall(r"\w{3,}", name.lower())
+        if any(word in letters for word in words if word not in _GENERIC):
+            return name
+    parts = [part for part in package.split(".") if part.lower() not in _GENERIC] or [package]
+    telling = dict.fromkeys((parts[0], parts[-1]))
+    return " ".join(word.replace("_", " ").capitalize() for word in telling)

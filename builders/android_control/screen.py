@@ -1,0 +1,90 @@
+"""Pixels of a screen and the unit square: sizes, points and boxes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from solar_rl.actions import Box
+from solar_rl.errors import RecordError
+
+
+class Screen(NamedTuple):
+    """Size of a screen in pixels, and where it comes from (stated, assumed or inferred)."""
+
+    width: int
+    height: int
+    origin: str = "stated"
+
+    def __str__(self) -> str:
+        return f"{self.width}x{self.height}"
+
+    def holds(self, x: float, y: float) -> bool:
+        """Tell whether the point lies on the screen, edges included."""
+        return 0 <= x <= self.width and 0 <= y <= self.height
+
+    def box(self, left: float, top: float, right: float, bottom: float) -> Box | None:
+        """Return the part of a pixel box that lies on the screen; None when nothing of it does."""
+        left, right = max(left, 0), min(right, self.width)
+        top, bottom = max(top, 0), min(bottom, self.height)
+        if left >= right or top >= bottom:
+            return None
+        return Box(left / self.width, top / self.height, right / self.width, bottom / self.height)
+
+
+USUAL = Screen(1080, 2400, "inferred")
+LARGE = Screen(1440, 3120, "inferred")
+
+
+def infer_screen(points: Iterable[tuple[float, float]]) -> Screen:
+    """Return the screen that an episode without a stated size was recorded on.
+
+    Args:
+        points: Every point of the episode's actions, in pixels.
+
+    Returns:
+        1080x2400, or 1440x3120 as soon as one point lies beyond it.
+
+    Source: ours, because AndroidControl's test split has points up to (1367, 2952) in 21 episodes and
+    its swipes are centred on either 540 or 720.
+    """
+    return USUAL if all(USUAL.holds(max(x, 0), max(y, 0)) for x, y in points) else LARGE
+
+
+def number(value: Any, name: str) -> float:
+    """Return a finite number as it is.
+
+    Raises:
+        RecordError: ``missing_field`` when there is none, ``bad_number`` when it is text, NaN or infinite.
+    """
+    if value is None:
+        raise RecordError("missing_field", f"{name} is missing")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise RecordError("bad_number", f"{name} is {value!r}, expected a number")
+    return value
+
+
+def read_boxes(value: Any, screen: Screen) -> tuple[Box, ...]:
+    """Read candidate boxes given as one flat box or a list of boxes in pixels.
+
+    Boxes are clipped to the screen; those of which nothing is left are ignored.
+
+    Raises:
+        RecordError: ``bad_box``: it is no list of four numbers each.
+    """
+    if value is None or value == []:
+        return ()
+    rows = value if isinstance(value, list) and isinstance(value[0], list) else [value]
+    for row in rows:
+        if not isinstance(row, list) or len(row) != 4:
+            raise RecordError("bad_box", f"a candidate box is {row!r}, expected [left, top, right, bottom]")
+    boxes = (screen.box(*(number(edge, "an edge of a candidate box") for edge in row)) for row in rows)
+    return tuple(box for box in boxes if box is not None)
+
+
+def smallest_holding(boxes: Sequence[Box], x: float | None, y: float | None) -> Box | None:
+    """Return the smallest box that holds the point of the unit square, if there is one."""
+    if x is None or y is None:
+        return None
+    return min((box for box in boxes if box.contains(x, y)), key=lambda box: box.area, default=None)

@@ -1,0 +1,126 @@
+"""AndroidControl's eight actions, in JSON and absolute pixels, read into canonical ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from solar_rl.actions import DIRECTIONS, Action
+from solar_rl.errors import RecordError
+
+from .screen import Screen, number
+
+
+def read_json(data: str | bytes, what: str) -> dict[str, Any]:
+    """Read one JSON object.
+
+    Raises:
+        RecordError: ``bad_json``: it is no JSON, or something other than an object.
+    """
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise RecordError("bad_json", f"{what} is no JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise RecordError("bad_json", f"{what} is {type(value).__name__}, expected a JSON object")
+    return value
+
+
+def read_text(fields: Mapping[str, Any], name: str) -> str:
+    """Return a text that is there and isn't blank, as it is: outer blanks are kept.
+
+    Raises:
+        RecordError: ``missing_field``, ``bad_text`` (not a string) or ``empty_text``.
+    """
+    value = fields.get(name)
+    if value is None:
+        raise RecordError("missing_field", f"{name} is missing")
+    if not isinstance(value, str):
+        raise RecordError("bad_text", f"{name} is {value!r}, expected a text")
+    if not value.strip():
+        raise RecordError("empty_text", f"{name} is empty")
+    return value
+
+
+def read_point(fields: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the pixels that an action names; None for an action without a point."""
+    if fields.get("action_type") not in _POINTED:
+        return None
+    return number(fields.get("x"), "x"), number(fields.get("y"), "y")
+
+
+def read_action(fields: Mapping[str, Any], screen: Screen) -> Action:
+    """Read one action of AndroidControl's vocabulary.
+
+    Args:
+        fields: The JSON object, such as ``{"action_type": "click", "x": 540, "y": 390}``.
+        screen: The screen that its pixels belong to.
+
+    Raises:
+        RecordError: ``unknown_action``; ``missing_field``, ``bad_number``, ``empty_text`` or ``bad_value``
+            for its arguments; ``off_screen``: the point lies outside a screen whose size is stated.
+    """
+    kind = fields.get("action_type")
+    if kind is None:
+        raise RecordError("missing_field", "action_type is missing")
+    read = _READERS.get(kind) if isinstance(kind, str) else None
+    if read is None:
+        raise RecordError("unknown_action", f"unknown action {kind!r}, expected one of {', '.join(_READERS)}")
+    return read(fields, screen)
+
+
+def _pointed(fields: Mapping[str, Any], screen: Screen) -> Action:
+    kind = fields["action_type"]
+    x, y = number(fields.get("x"), "x"), number(fields.get("y"), "y")
+    return point_action(kind, x, y, screen)
+
+
+def point_action(kind: str, x: float, y: float, screen: Screen) -> Action:
+    """Make a click or long press from pixels.
+
+    Raises:
+        RecordError: ``off_screen``, unless the screen's size is only inferred.
+    """
+    if screen.origin == "stated" and not screen.holds(x, y):
+        raise RecordError("off_screen", f"{kind} at ({x}, {y}) lies outside the {screen} screen")
+    return Action(kind, x=x / screen.width, y=y / screen.height)
+
+
+def _scroll(fields: Mapping[str, Any], screen: Screen) -> Action:
+    return Action("scroll", direction=read_direction(fields))
+
+
+def read_direction(fields: Mapping[str, Any]) -> str:
+    """Return a scroll's direction, which is the content's in AndroidControl.
+
+    Raises:
+        RecordError: ``missing_field`` or ``bad_value``.
+    """
+    direction = fields.get("direction")
+    if direction is None:
+        raise RecordError("missing_field", "direction is missing")
+    if direction not in DIRECTIONS:
+        message = f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}"
+        raise RecordError("bad_value", message)
+    return str(direction)
+
+
+def _input_text(fields: Mapping[str, Any], screen: Screen) -> Action:
+    return Action("input_text", text=read_text(fields, "text"))
+
+
+def _open_app(fields: Mapping[str, Any], screen: Screen) -> Action:
+    return Action("open_app", app_name=read_text(fields, "app_name"))
+
+
+_POINTED = ("click", "long_press")
+_READERS: dict[str, Callable[[Mapping[str, Any], Screen], Action]] = {
+    **dict.fromkeys(_POINTED, _pointed),
+    "scroll": _scroll,
+    "input_text": _input_text,
+    "open_app": _open_app,
+    "navigate_home": lambda fields, screen: Action("press", button="home"),
+    "navigate_back": lambda fields, screen: Action("press", button="back"),
+    "wait": lambda fields, screen: Action("wait"),
+}
