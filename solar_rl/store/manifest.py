@@ -1,0 +1,203 @@
+"""Say what a dataset is made of and whether it is complete: manifest.json, written last of all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from solar_rl import __version__
+from solar_rl.errors import InputError
+from solar_rl.schema import SCHEMA_VERSION, SPLITS
+
+MANIFEST = "manifest.json"
+LIBRARIES = ("datasets", "duckdb", "numpy", "pillow", "polars", "pyarrow", "pydantic", "rapidfuzz")
+"""Libraries whose versions can change a byte of what is written."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FileEntry(_Model):
+    """One file of the dataset or of its source; ``rows`` for parquet alone."""
+
+    path: str
+    sha256: str
+    bytes: int
+    rows: int | None = None
+
+
+class CheckEntry(_Model):
+    """One law that the build checked on itself: how many rows broke it."""
+
+    name: str
+    passed: bool
+    count: int = 0
+
+
+class Manifest(_Model):
+    """What ``manifest.json`` holds. No wall-clock time, no host name, no absolute path."""
+
+    schema_version: int = SCHEMA_VERSION
+    name: str
+    version: str
+    build_id: str
+    config: dict[str, Any]
+    source_files: tuple[FileEntry, ...] = ()
+    code: dict[str, str] = {}
+    libraries: dict[str, str] = {}
+    seeds: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    rejects: dict[str, int] = {}
+    checks: tuple[CheckEntry, ...] = ()
+    files: tuple[FileEntry, ...] = ()
+
+    def table_rows(self, table: str) -> dict[str, int]:
+        """Return the rows of a table by split, for the splits that have a file.
+
+        >>> entry = FileEntry(path="data/steps/train-00000-of-00001.parquet", sha256="", bytes=9, rows=3)
+        >>> Manifest(name="n", version="1.0.0", build_id="b", config={}, files=[entry]).table_rows("steps")
+        {'train': 3}
+        """
+        rows = dict.fromkeys(SPLITS, 0)
+        found = set()
+        for entry in self.files:
+            parts = entry.path.split("/")
+            if parts[:2] == ["data", table] and entry.rows is not None:
+                split = parts[2].split("-")[0]
+                rows[split] += entry.rows
+                found.add(split)
+        return {split: count for split, count in rows.items() if split in found}
+
+
+def code_versions() -> dict[str, str]:
+    """Return the version of solar-rl, for ``Manifest.code``."""
+    return {"solar-rl": __version__}
+
+
+def library_versions() -> dict[str, str]:
+    """Return the installed versions of ``LIBRARIES``, for ``Manifest.libraries``."""
+    return {name: version(name) for name in LIBRARIES}
+
+
+def make_build_id(config_digest: str, source_files: Iterable[FileEntry]) -> str:
+    """Return 16 hex digits that name a build: its config, its source's bytes and the code's version.
+
+    Args:
+        config_digest: ``DatasetConfig.digest()``.
+        source_files: Every file of the source that is read.
+    """
+    sources = sorted((entry.path, entry.sha256) for entry in source_files)
+    text = json.dumps([SCHEMA_VERSION, code_versions(), config_digest, sources])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def sha256_file(path: Path) -> str:
+    """Return the hex digest of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def file_entry(folder: str | Path, path: str | Path, rows: int | None = None) -> FileEntry:
+    """Describe one file below ``folder``.
+
+    Args:
+        folder: The dataset's folder, or the source's.
+        path: The file, absolute or relative to ``folder``.
+        rows: Rows of a parquet file.
+
+    Raises:
+        InputError: The file is missing.
+    """
+    full = Path(folder) / path
+    if not full.is_file():
+        raise InputError("no such file", where=str(full))
+    relative = full.relative_to(folder).as_posix()
+    return FileEntry(path=relative, sha256=sha256_file(full), bytes=full.stat().st_size, rows=rows)
+
+
+def describe_files(folder: str | Path, known: Mapping[str, FileEntry] | None = None) -> list[FileEntry]:
+    """Describe every file of a dataset but the manifest, sorted by path, hidden ones left out.
+
+    Args:
+        folder: The dataset's folder.
+        known: Entries by path that needn't be hashed again, such as those of hard-linked tables.
+    """
+    import pyarrow.parquet as pq
+
+    root = Path(folder)
+    entries: list[FileEntry] = []
+    for path in sorted(root.rglob("*")):
+        relative = path.relative_to(root)
+        if (
+            not path.is_file()
+            or relative.as_posix() == MANIFEST
+            or any(p.startswith(".") for p in relative.parts)
+        ):
+            continue
+        if known and relative.as_posix() in known:
+            entries.append(known[relative.as_posix()])
+            continue
+        rows = pq.read_metadata(path).num_rows if path.suffix == ".parquet" else None
+        entries.append(file_entry(root, relative, rows))
+    return entries
+
+
+def write_text(path: str | Path, text: str) -> Path:
+    """Write a whole text file or nothing: temporary name, fsync, rename."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    return path
+
+
+def write_manifest(folder: str | Path, manifest: Manifest) -> Path:
+    """Write ``manifest.json``: from here on the dataset counts as complete."""
+    text = json.dumps(manifest.model_dump(mode="json"), indent=1, ensure_ascii=False, sort_keys=False)
+    return write_text(Path(folder) / MANIFEST, text + "\n")
+
+
+def read_manifest(folder: str | Path) -> Manifest:
+    """Read and check ``manifest.json``.
+
+    Raises:
+        InputError: No such folder, no manifest (an unfinished build), or one that we can't read.
+    """
+    path = Path(folder) / MANIFEST
+    if not Path(folder).is_dir():
+        raise InputError("no such dataset folder", where=str(folder))
+    if not path.is_file():
+        begun = (Path(folder) / "data").is_dir()
+        hint = (
+            "an unfinished build? run the same `solar-rl build` again and it goes on where it stopped"
+            if begun
+            else "a dataset has manifest.json and data/; name the folder that `solar-rl build` wrote"
+        )
+        raise InputError("no manifest.json in this folder", where=str(folder), hint=hint)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        found = data.get("schema_version") if isinstance(data, dict) else None
+        if isinstance(found, int) and found > SCHEMA_VERSION:
+            raise InputError(
+                f"written with schema version {found}, this solar-rl knows {SCHEMA_VERSION}",
+                where=str(path),
+                hint="pip install --upgrade solar-rl",
+            )
+        return Manifest.model_validate(data)
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"manifest.json is no JSON: {error}", where=str(path)) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"manifest.json is wrong at '{key}': {first['msg']}", where=str(path)) from error
