@@ -94,27 +94,32 @@ def front_matter(manifest: Manifest, attribution: Attribution | None = None) -> 
     front: dict[str, Any] = {"license": license_.lower()}
     if attribution and license_ == "other":
         front["license_name"] = "see-source"
-    names = (DEFAULT_CONFIG, *(name for name in TABLES if name != DEFAULT_CONFIG))
+    # load_dataset refuses a split without rows: such tables are for SQL alone and make no config
+    names = [name for name in (DEFAULT_CONFIG, *TABLES) if _splits(manifest, name)]
+    names = list(dict.fromkeys(names))
     return front | {
         "pretty_name": manifest.name,
         "task_categories": ["reinforcement-learning", "image-text-to-text"],
         "tags": ["gui-agents", "grpo", "reward-shaping", "trajectories", "solar-rl"],
         "size_categories": [next((name for top, name in _SIZES if total < top), "n>100M")],
-        "configs": [_config(name, manifest) for name in names],
+        "configs": [_config(name, manifest, default=name == names[0]) for name in names],
         "dataset_info": [_info(name, manifest) for name in names],
     }
 
 
-def _config(table: str, manifest: Manifest) -> dict[str, Any]:
-    files = [
-        {"split": split, "path": f"data/{table}/{split}-*.parquet"} for split in manifest.table_rows(table)
+def _splits(manifest: Manifest, table: str) -> dict[str, int]:
+    return {split: rows for split, rows in manifest.table_rows(table).items() if rows}
+
+
+def _config(table: str, manifest: Manifest, *, default: bool) -> dict[str, Any]:
+    paths = [
+        {"split": split, "path": f"data/{table}/{split}-*.parquet"} for split in _splits(manifest, table)
     ]
-    default = {"default": True} if table == DEFAULT_CONFIG else {}
-    return {"config_name": table, "data_files": files, **default}
+    return {"config_name": table, "data_files": paths, **({"default": True} if default else {})}
 
 
 def _info(table: str, manifest: Manifest) -> dict[str, Any]:
-    rows = manifest.table_rows(table)
+    rows = _splits(manifest, table)
     sizes = {
         split: sum(f.bytes for f in manifest.files if f.path.startswith(f"data/{table}/{split}-"))
         for split in rows

@@ -46,8 +46,7 @@ class SolarDataset:
         """
         import polars as pl
 
-        if name not in TABLES:
-            raise InputError(f"no table is named '{name}'", hint=f"there is: {', '.join(TABLES)}")
+        _require_table(name)
         if split is not None and split not in SPLITS:
             raise InputError(f"no split is named '{split}'", hint=f"there is: {', '.join(SPLITS)}")
         files = table_files(self.path, name)
@@ -106,10 +105,11 @@ class SolarDataset:
         """Return a table as a Hugging Face ``DatasetDict``, with Image columns decoded on access.
 
         Raises:
-            InputError: No such table.
+            InputError: No such table, or one without any row, which ``datasets`` can't hold.
         """
-        if table not in TABLES:
-            raise InputError(f"no table is named '{table}'", hint=f"there is: {', '.join(TABLES)}")
+        _require_table(table)
+        if not sum(self.manifest.table_rows(table).values()):
+            raise InputError(f"table '{table}' has no rows", where=str(self.path))
         from datasets.load import load_dataset
 
         return load_dataset(str(self.path), table)
@@ -119,6 +119,11 @@ class SolarDataset:
         from solar_rl.query import connect
 
         return connect(self.path)
+
+
+def _require_table(name: str) -> None:
+    if name not in TABLES:
+        raise InputError(f"no table is named '{name}'", hint=f"there is: {', '.join(TABLES)}")
 
 
 def open_dataset(path_or_repo: str | Path, revision: str | None = None) -> SolarDataset:

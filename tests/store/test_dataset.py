@@ -59,15 +59,17 @@ def test_load_dataset_opens_the_preview_with_decoded_screenshots(folder, cache):
     assert row["image"].size == (36, 80)
 
 
-def test_tables_without_rows_load_too(tmp_path, cache):
+def test_tables_without_rows_break_no_other_table(tmp_path, cache):
     frames = tables(4)
     frames["images"] = frames["images"].clear()
     frames["steps"] = frames["steps"].with_columns(image_sha256=pl.lit(None, pl.String))
     frames["preview"] = pl.DataFrame(schema=polars_schema("preview"))
-    folder = write_small_dataset(tmp_path, frames)
-    assert {k: len(v) for k, v in load(folder, cache, "images").items()} == {"train": 0}
-    assert len(load(folder, cache)["train"]) == 0
-    assert len(load(folder, cache, "rewards")["train"]) > 0
+    data = solar_rl.open_dataset(write_small_dataset(tmp_path, frames))
+    assert data.images.collect().height == data.sql("FROM images").height == 0
+    assert load(data.path, cache)["train"].column_names == list(TABLES["episodes"].names)  # the next config
+    assert len(load(data.path, cache, "rewards")["train"]) > 0
+    with pytest.raises(InputError, match="'images' has no rows"):
+        data.to_hf("images")
 
 
 def test_to_hf_is_load_dataset(folder, monkeypatch, cache):
