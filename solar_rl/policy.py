@@ -102,10 +102,10 @@ def load_policy(
         ) from error
     sees = type(config) in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
     auto = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
-    model = auto.from_pretrained(source, dtype=getattr(torch, dtype), **options)
+    model: Any = auto.from_pretrained(source, dtype=getattr(torch, dtype), **options)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = model.to(device).eval()
+    model.to(device).eval()
     processor = _load_processor(source, config.model_type, options) if sees else None
     if processor is not None and (min_pixels or max_pixels):
         _limit_pixels(processor.image_processor, min_pixels, max_pixels)
@@ -131,7 +131,8 @@ def qwen_vl_processor(image_processor: Any, tokenizer: Any, chat_template: str |
             self.image_token, self.video_token = "<|image_pad|>", "<|video_pad|>"
             self.image_token_id = tokenizer.convert_tokens_to_ids(self.image_token)
             self.video_token_id = tokenizer.convert_tokens_to_ids(self.video_token)
-            ProcessorMixin.__init__(self, image_processor, tokenizer, chat_template=chat_template)
+            mixin: Any = ProcessorMixin
+            mixin.__init__(self, image_processor, tokenizer, chat_template=chat_template)
 
     return Qwen2_5_VLProcessor(image_processor, tokenizer, chat_template)
 
@@ -140,7 +141,8 @@ def _load_processor(source: str, model_type: str, options: dict[str, Any]) -> An
     import transformers
 
     if model_type not in _QWEN_VL:
-        return transformers.AutoProcessor.from_pretrained(source, **options)
+        auto: Any = transformers.AutoProcessor
+        return auto.from_pretrained(source, **options)
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)

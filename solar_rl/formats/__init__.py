@@ -1,1 +1,50 @@
-"""Output formats: one module a model family."""
+"""Output formats: one module a model family, each with a prompt, a writer and a reader.
+
+To add a family, write one module with a class that has ``name``, ``system_prompt``, ``render`` and
+``parse`` (see ``base.Format``) and list it in ``FORMATS``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from functools import lru_cache
+
+from solar_rl.actions import Action
+from solar_rl.errors import ConfigError, ParseError
+from solar_rl.formats.base import Format, Frame
+from solar_rl.formats.plain_json import PlainJson
+from solar_rl.formats.qwen_mobile_use import QWEN3VL, QWEN25VL
+
+FORMATS: dict[str, Format] = {each.name: each for each in (PlainJson(), QWEN25VL, QWEN3VL)}
+"""Every format by its name."""
+
+
+def get_format(name: str) -> Format:
+    """Return a format by its name.
+
+    Raises:
+        ConfigError: There is none of that name.
+    """
+    if name not in FORMATS:
+        close = difflib.get_close_matches(name, FORMATS, n=1)
+        known = f"known formats: {', '.join(FORMATS)}"
+        hint = f"did you mean '{close[0]}'? {known}" if close else known
+        raise ConfigError(f"no format is named '{name}'", where="prompt.format", hint=hint)
+    return FORMATS[name]
+
+
+@lru_cache(maxsize=1 << 16)
+def parse_completion(format_name: str, text: str, frame: Frame) -> tuple[Action | None, str | None]:
+    """Read an answer: the action and None, or None and the reason why there is none.
+
+    Cached, since candidates of a step are often the same text.
+
+    >>> parse_completion("json", '{"action": "wait"}', Frame(1080, 2400))[0].action_type
+    'wait'
+    >>> parse_completion("json", "I wait.", Frame(1080, 2400))
+    (None, 'no JSON object')
+    """
+    try:
+        return get_format(format_name).parse(text, frame), None
+    except ParseError as error:
+        return None, error.message

@@ -1,0 +1,195 @@
+"""``qwen25vl_mobile_use`` and ``qwen3vl_mobile_use``: the mobile_use tool call of Qwen's phone agents.
+
+    <tool_call>
+    {"name": "mobile_use", "arguments": {"action": "click", "coordinate": [546, 1204]}}
+    </tool_call>
+
+Qwen2.5-VL speaks pixels of the smart-resized image, Qwen3-VL 0..1000. A swipe is a finger path, so its
+content direction is the opposite one. Source: the tool's argument names as Qwen's models write them; the
+wording of the prompt is ours.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from solar_rl.actions import Action, opposite
+from solar_rl.errors import ActionError, ParseError
+from solar_rl.formats.base import Frame
+from solar_rl.formats.grid import THOUSAND, finger_direction, finger_path, grid_point
+from solar_rl.formats.reading import (
+    build,
+    choice,
+    first_object,
+    leading_object,
+    member,
+    point,
+    shown,
+    string,
+)
+
+_TAG = "<tool_call>"
+_TOOL = "mobile_use"
+_BUTTONS = {"back": "back", "home": "home", "menu": "recent", "enter": "enter"}
+_BUTTON_NAMES = {"back": "Back", "home": "Home", "recent": "Menu", "enter": "Enter"}
+_STATUSES = {"success": "complete", "failure": "infeasible"}
+_STATUS_NAMES = {"complete": "success", "infeasible": "failure"}
+_SECONDS = 2
+_ENCODE = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class MobileUse:
+    """Reads and writes mobile_use calls.
+
+    Args:
+        name: Name of the format.
+        grid: What coordinates are divided by; None: the frame's pixels.
+    """
+
+    def __init__(self, name: str, grid: Frame | None = None) -> None:
+        self.name = name
+        self._fixed = grid
+
+    def system_prompt(self, frame: Frame) -> str:
+        """Return the tool's signature with the screen's size in the units of its coordinates."""
+        return _system_prompt(self._fixed or frame)
+
+    def render(self, action: Action, frame: Frame) -> str:
+        """Write one tool call.
+
+        Raises:
+            ActionError: mobile_use has no such action (drag, double and right click, hover, hotkeys), or a
+                failure with an answer, which it can't say.
+        """
+        call = {"name": _TOOL, "arguments": _arguments(action, self._fixed or frame)}
+        return f"{_TAG}\n{_ENCODE(call)}\n</tool_call>"
+
+    def parse(self, text: str, frame: Frame) -> Action:
+        """Read the first tool call; the tags may be lost, the JSON must be whole."""
+        _, tag, rest = text.partition(_TAG)
+        arguments = _called(leading_object(rest) if tag else first_object(text))
+        return _read(arguments, self._fixed or frame)
+
+
+def _arguments(action: Action, grid: Frame) -> dict[str, Any]:
+    kind = action.action_type
+    if kind == "click":
+        return {"action": kind, "coordinate": grid_point(action, grid)}
+    if kind == "long_press":
+        return {"action": kind, "coordinate": grid_point(action, grid), "time": _SECONDS}
+    if kind == "scroll":
+        x, y, x2, y2 = finger_path(action, grid)
+        return {"action": "swipe", "coordinate": (x, y), "coordinate2": (x2, y2)}
+    if kind == "input_text":
+        return {"action": "type", "text": action.text}
+    if kind == "open_app":
+        return {"action": "open", "text": action.app_name}
+    if kind == "wait":
+        return {"action": kind, "time": _SECONDS}
+    if action.button is not None:
+        return {"action": "system_button", "button": _BUTTON_NAMES[action.button]}
+    if action.keys is not None and len(action.keys) == 1:
+        return {"action": "key", "text": action.keys[0]}
+    if action.status is not None and action.text is None:
+        return {"action": "terminate", "status": _STATUS_NAMES[action.status]}
+    if action.status == "complete":
+        return {"action": "answer", "text": action.text}
+    raise ActionError(f"mobile_use has no way to say {action}")
+
+
+def _called(call: dict[str, Any]) -> dict[str, Any]:
+    name = string(call, "name", "the tool call")
+    if name != _TOOL:
+        raise ParseError(f"the tool is {shown(name)}, expected {_TOOL!r}")
+    arguments = member(call, "arguments", "the tool call")
+    if isinstance(arguments, str):
+        arguments = leading_object(arguments)
+    if not isinstance(arguments, dict):
+        raise ParseError("'arguments' is not a JSON object")
+    return arguments
+
+
+def _read(arguments: dict[str, Any], grid: Frame) -> Action:
+    name = string(arguments, "action", "the tool call")
+    match name:
+        case "click" | "long_press":
+            x, y = _unit_point(arguments, "coordinate", name, grid)
+            return build(name, x=x, y=y)
+        case "swipe":
+            path = (
+                *_unit_point(arguments, "coordinate", name, grid),
+                *_unit_point(arguments, "coordinate2", name, grid),
+            )
+            x, y, x2, y2 = path
+            direction = opposite(finger_direction(path))
+            return build("scroll", x=x, y=y, x2=x2, y2=y2, direction=direction)
+        case "type":
+            return build("input_text", text=string(arguments, "text", name))
+        case "open":
+            return build("open_app", app_name=string(arguments, "text", name))
+        case "system_button":
+            return build("press", button=choice(arguments, "button", _BUTTONS, name))
+        case "key":
+            return build("press", keys=(string(arguments, "text", name),))
+        case "wait":
+            return build("wait")
+        case "terminate":
+            return build("finished", status=choice(arguments, "status", _STATUSES, name))
+        case "answer":
+            return build("finished", status="complete", text=string(arguments, "text", name))
+    raise ParseError(f"unknown action {shown(name)}")
+
+
+def _unit_point(arguments: dict[str, Any], key: str, owner: str, grid: Frame) -> tuple[float, float]:
+    x, y = point(member(arguments, key, owner), key)
+    return x / grid.width, y / grid.height
+
+
+@lru_cache(maxsize=64)
+def _system_prompt(grid: Frame) -> str:
+    return f"""You operate an Android phone. You see the screen and answer with the next action.
+
+# Tools
+<tools>
+{_ENCODE(_signature(grid))}
+</tools>
+
+Answer with one call, as JSON between tags:
+{_TAG}
+{{"name": "{_TOOL}", "arguments": {{"action": ...}}}}
+</tool_call>"""
+
+
+def _signature(grid: Frame) -> dict[str, Any]:
+    actions = [
+        "click",
+        "long_press",
+        "swipe",
+        "type",
+        "open",
+        "system_button",
+        "key",
+        "wait",
+        "terminate",
+        "answer",
+    ]
+    place = {"type": "array", "items": {"type": "number"}}
+    properties = {
+        "action": {"type": "string", "enum": actions},
+        "coordinate": {**place, "description": "[x, y] of click and long_press, start of swipe"},
+        "coordinate2": {**place, "description": "[x, y] where the finger of a swipe ends"},
+        "text": {"type": "string", "description": "text of type, key and answer, app name of open"},
+        "time": {"type": "number", "description": "seconds of long_press and wait"},
+        "button": {"type": "string", "enum": list(_BUTTON_NAMES.values())},
+        "status": {"type": "string", "enum": list(_STATUSES)},
+    }
+    size = f"The screen is {grid.width} wide and {grid.height} high; (0, 0) is its top left corner."
+    parameters = {"type": "object", "properties": properties, "required": ["action"]}
+    function = {"name": _TOOL, "description": f"Touch and type on a phone. {size}", "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+QWEN25VL = MobileUse("qwen25vl_mobile_use")
+QWEN3VL = MobileUse("qwen3vl_mobile_use", THOUSAND)
