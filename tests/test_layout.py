@@ -307,6 +307,23 @@ def test_everything_public_has_a_docstring(folder):
     assert not missing
 
 
+def test_make_has_every_command_that_is_documented():
+    known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    documented = {
+        target
+        for path in [
+            ROOT / "README.md",
+            ROOT / "CONTRIBUTING.md",
+            ROOT / ".ci" / "run",
+            *ROOT.glob("docs/*.md"),
+        ]
+        for target in re.findall(
+            r"(?:^|`)make ([a-z-]+)", path.read_text(encoding="utf-8"), flags=re.MULTILINE
+        )
+    }
+    assert {"check", "test"} <= documented <= known
+
+
 def test_long_files_have_a_reason():
     long = {
         str(path.relative_to(ROOT))
