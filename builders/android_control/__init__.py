@@ -24,7 +24,7 @@ from .forest import Forest, app_name
 from .messages import parse_example
 from .screen import Screen
 from .tfrecord import read_records
-from .vocabulary import read_action, read_json, read_point
+from .vocabulary import at_step, read_action, read_json, read_point
 
 _FILES = "android_control-*-of-*"
 _SPLITS = "splits.json"
@@ -110,7 +110,7 @@ class AndroidControl(Builder):
         goal = _text(_only("goal", _blobs(features, "goal")), "goal")
         if not goal.strip():
             raise RecordError("empty_text", "the goal is empty")
-        steps = tuple(self._steps(features))
+        steps = self._steps(features)
         opened = next((s.action.app_name for s in steps if s.action.action_type == "open_app"), None)
         return Episode(
             episode_id,
@@ -123,7 +123,7 @@ class AndroidControl(Builder):
             license=self.license,
         )
 
-    def _steps(self, features: dict[str, Any]) -> Iterator[Step]:
+    def _steps(self, features: dict[str, Any]) -> tuple[Step, ...]:
         actions = [read_json(data, f"action {i}") for i, data in enumerate(_blobs(features, "actions"))]
         if not actions:
             raise RecordError("no_steps", "the episode has no actions")
@@ -135,11 +135,11 @@ class AndroidControl(Builder):
         jobs: list[tuple[dict[str, Any] | None, bytes | None]] = [*zip(actions, instructions, strict=True)]
         if self.options.finished_step:
             jobs.append((None, None))
+        steps = []
         for index, (fields, instruction) in enumerate(jobs):
-            try:
-                yield screens.step(index, fields, instruction, opened)
-            except RecordError as error:
-                raise RecordError(error.reason, error.message, where=f"step {index}") from error
+            with at_step(index):
+                steps.append(screens.step(index, fields, instruction, opened))
+        return tuple(steps)
 
 
 class _Screens:

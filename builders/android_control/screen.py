@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from solar_rl.actions import Box
 from solar_rl.errors import RecordError
+
+
+_LARGEST = 1e9
 
 
 class Screen(NamedTuple):
@@ -56,11 +58,12 @@ def number(value: Any, name: str) -> float:
     """Return a finite number as it is.
 
     Raises:
-        RecordError: ``missing_field`` when there is none, ``bad_number`` when it is text, NaN or infinite.
+        RecordError: ``missing_field`` when there is none, ``bad_number`` when it is text, NaN, infinite or
+            beyond any screen.
     """
     if value is None:
         raise RecordError("missing_field", f"{name} is missing")
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < _LARGEST:
         raise RecordError("bad_number", f"{name} is {value!r}, expected a number")
     return value
 

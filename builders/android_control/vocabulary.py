@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from solar_rl.actions import DIRECTIONS, Action
 from solar_rl.errors import RecordError
 
 from .screen import Screen, number
+
+
+@contextmanager
+def at_step(index: int) -> Iterator[None]:
+    """Name the step in every RecordError that is raised within."""
+    try:
+        yield
+    except RecordError as error:
+        raise RecordError(error.reason, error.message, where=f"step {index}") from error
 
 
 def read_json(data: str | bytes, what: str) -> dict[str, Any]:
@@ -31,16 +41,32 @@ def read_text(fields: Mapping[str, Any], name: str) -> str:
     """Return a text that is there and isn't blank, as it is: outer blanks are kept.
 
     Raises:
-        RecordError: ``missing_field``, ``bad_text`` (not a string) or ``empty_text``.
+        RecordError: ``missing_field``, ``empty_text``, or ``bad_text`` (no string, or no valid Unicode).
+    """
+    if fields.get(name) is None:
+        raise RecordError("missing_field", f"{name} is missing")
+    text = read_optional_text(fields, name)
+    if text is None:
+        raise RecordError("empty_text", f"{name} is empty")
+    return text
+
+
+def read_optional_text(fields: Mapping[str, Any], name: str) -> str | None:
+    """Return a text as it is, None when it is missing or blank.
+
+    Raises:
+        RecordError: ``bad_text``: no string, or half of a surrogate pair, which no file can hold.
     """
     value = fields.get(name)
     if value is None:
-        raise RecordError("missing_field", f"{name} is missing")
+        return None
     if not isinstance(value, str):
         raise RecordError("bad_text", f"{name} is {value!r}, expected a text")
-    if not value.strip():
-        raise RecordError("empty_text", f"{name} is empty")
-    return value
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise RecordError("bad_text", f"{name} is no valid Unicode ({error})") from error
+    return value if value.strip() else None
 
 
 def read_point(fields: Mapping[str, Any]) -> tuple[float, float] | None:

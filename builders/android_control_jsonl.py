@@ -1,0 +1,92 @@
+"""AndroidControl's actions as plain JSON lines: no screenshots, no trees, no screen sizes.
+
+A line is ``{"episode_id", "goal", "split", "actions": [...], "step_instructions": [...],
+"candidate_bboxes": [[[left, top, right, bottom], ...], ...]}`` with one entry a step in each list, the
+actions in AndroidControl's own vocabulary and pixels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from solar_rl.errors import RecordError
+from solar_rl.schema import Episode, Step
+
+from .android_control import AndroidControl
+from .android_control.jsonl import JsonlBuilder, read_list
+from .android_control.screen import Screen, infer_screen, read_boxes, smallest_holding
+from .android_control.vocabulary import at_step, read_action, read_optional_text, read_point, read_text
+
+
+class AndroidControlJsonl(JsonlBuilder):
+    """Reads episodes in AndroidControl's vocabulary, one a line.
+
+    The screen's size isn't stated and so is inferred from the episode's points. A point that lies
+    outside it all the same is kept; such a step stays unscored.
+    """
+
+    name = "android_control_jsonl"
+    license = AndroidControl.license
+    homepage = AndroidControl.homepage
+    citation = AndroidControl.citation
+
+    def episode(self, row: dict[str, Any], episode_id: str) -> Episode:
+        """Read one line as an episode.
+
+        Raises:
+            RecordError: What is broken, and at which step.
+        """
+        steps = self._steps(row)
+        opened = (step.action.app_name for step in steps if step.action.app_name)
+        return Episode(
+            episode_id,
+            source=self.name,
+            platform="android",
+            goal=read_text(row, "goal"),
+            steps=steps,
+            split=row.get("split") or "train",
+            app=next(opened, None),
+            license=self.license,
+        )
+
+    def _steps(self, row: dict[str, Any]) -> tuple[Step, ...]:
+        actions = read_list(row, "actions", dict)
+        instructions = read_list(row, "step_instructions", object)
+        boxes = read_list(row, "candidate_bboxes", list)
+        if not actions:
+            raise RecordError("no_steps", "the episode has no actions")
+        if not len(actions) == len(instructions) == len(boxes):
+            lengths = f"{len(actions)} actions, {len(instructions)} step_instructions"
+            message = f"{lengths} and {len(boxes)} candidate_bboxes, expected the same number of each"
+            raise RecordError("lengths_mismatch", message)
+        screen = _screen(actions)
+        steps = []
+        for index, fields in enumerate(actions):
+            with at_step(index):
+                steps.append(_step(index, fields, instructions[index], boxes[index], screen))
+        return tuple(steps)
+
+
+def _screen(actions: list[dict[str, Any]]) -> Screen:
+    points = []
+    for index, fields in enumerate(actions):
+        with at_step(index):
+            points.append(read_point(fields))
+    return infer_screen(point for point in points if point)
+
+
+def _step(index: int, fields: dict[str, Any], instruction: Any, boxes: list[Any], screen: Screen) -> Step:
+    action, candidates = read_action(fields, screen), read_boxes(boxes, screen)
+    return Step(
+        index,
+        action,
+        screen.width,
+        screen.height,
+        instruction=read_optional_text({"step_instruction": instruction}, "step_instruction"),
+        target_box=smallest_holding(candidates, action.x, action.y),
+        candidate_boxes=candidates,
+        screen_size=screen.origin,
+    )
+
+
+BUILDER = AndroidControlJsonl

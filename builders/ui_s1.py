@@ -1,0 +1,223 @@
+"""UI-S1's lines: AndroidControl episodes in the vocabulary of Qwen's mobile_use tool.
+
+There are two kinds. Lines for evaluation carry ``check_options`` with candidate boxes and a swipe's
+direction, and end with the last recorded action; lines for training carry one box and end with
+``terminate``. Screenshots are named but lie elsewhere: option ``images`` says where.
+
+A swipe is written as a path through the middle of the screen, which is the converter's and not the
+expert's. The direction is what AndroidControl recorded: the content's. Paths don't agree with it in one
+way: for evaluation vertical ones follow the finger and horizontal ones the content, for training the
+vertical ones follow the content. Each path is turned so that it is the finger's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+from solar_rl.actions import Action, opposite, path_direction
+from solar_rl.config import Config, SourceConfig
+from solar_rl.errors import ConfigError, RecordError
+from solar_rl.images import check_image
+from solar_rl.schema import Episode, Screenshot, Step
+
+from .android_control import AndroidControl
+from .android_control.jsonl import JsonlBuilder, read_list
+from .android_control.screen import LARGE, Screen, infer_screen, number, read_boxes, smallest_holding
+from .android_control.vocabulary import at_step, point_action, read_direction, read_optional_text, read_text
+
+CITATION = """@article{lu2025uis1,
+  title   = {UI-S1: Advancing GUI Automation via Semi-online Reinforcement Learning},
+  author  = {Lu, Zhengxi and Ye, Jiabo and Tang, Fei and Shen, Yongliang and Xu, Haiyang and Zheng, Ziwei
+             and Lu, Weiming and Yan, Ming and Huang, Fei and Xiao, Jun and Zhuang, Yueting},
+  journal = {arXiv preprint arXiv:2509.11543},
+  year    = {2025}
+}"""
+
+_BUTTONS = {"Back": "back", "Home": "home", "Enter": "enter"}
+_STATUSES = {"success": "complete", "failure": "infeasible"}
+_ACTIONS = ("click", "long_press", "swipe", "type", "open", "wait", "system_button", "terminate")
+
+
+class Options(Config):
+    """Options of builder ``ui_s1``."""
+
+    images: str | None = None
+    """Folder of the screenshots, named ``<episode>_<step>.png`` (default: none are read)."""
+    variant: Literal["auto", "evaluation", "training"] = "auto"
+    """Which kind of lines: decides how a swipe's path is read. auto: by ``check_options``."""
+    split: Literal["train", "validation", "test"] | None = None
+    """Split of every episode (default: test for evaluation lines, train for training lines)."""
+    swipe_paths: bool = True
+    """Keep a swipe's path. Off: a scroll is its direction alone, as AndroidControl recorded it."""
+
+
+class UiS1(JsonlBuilder):
+    """Reads UI-S1's evaluation and training lines."""
+
+    name = "ui_s1"
+    license = "mit"
+    homepage = "https://github.com/X-PLUG/MobileAgent/tree/main/UI-S1"
+    citation = CITATION + "\n" + AndroidControl.citation
+    Options = Options
+
+    def __init__(self, source: SourceConfig) -> None:
+        super().__init__(source)
+        if self.options.images is not None and not Path(self.options.images).is_dir():
+            raise ConfigError("no such folder", where=f"source.options.images {self.options.images}")
+
+    def episode_id(self, row: dict[str, Any], number: int) -> str:
+        """Return the line's id; training lines have it in their screenshots' names only."""
+        if "episode_id" in row:
+            return super().episode_id(row, number)
+        names = [_screenshot_name(step) for step in read_list(row, "steps", dict)[:1]]
+        return names[0].rpartition("_")[0] if names and "_" in names[0] else f"line-{number}"
+
+    def episode(self, row: dict[str, Any], episode_id: str) -> Episode:
+        """Read one line as an episode.
+
+        Raises:
+            RecordError: What is broken, and at which step.
+        """
+        if row.get("is_successful") is False:
+            raise RecordError("unsuccessful", "the episode is marked as not successful")
+        rows = read_list(row, "steps", dict)
+        if not rows:
+            raise RecordError("no_steps", "the episode has no steps")
+        training = self._is_training(rows)
+        steps = tuple(self._steps(rows, training))
+        return Episode(
+            episode_id,
+            source=self.name,
+            platform="android",
+            goal=read_text(row, "goal"),
+            steps=steps,
+            split=self.options.split or ("train" if training else "test"),
+            app=next((step.action.app_name for step in steps if step.action.app_name), None),
+            license=self.license,
+        )
+
+    def _is_training(self, rows: list[dict[str, Any]]) -> bool:
+        if self.options.variant == "auto":
+            return not any("check_options" in row for row in rows)
+        return bool(self.options.variant == "training")
+
+    def _steps(self, rows: list[dict[str, Any]], training: bool) -> Iterator[Step]:
+        inferred = _infer(rows)
+        for index, row in enumerate(rows):
+            with at_step(index):
+                step = self._step(index, row, inferred, training)
+            yield step
+
+    def _step(self, index: int, row: dict[str, Any], inferred: Screen, training: bool) -> Step:
+        screenshot = self._screenshot(row)
+        screen = Screen(screenshot.width, screenshot.height) if screenshot else inferred
+        content = _object(row, "action_content")
+        checks = _object(row, "check_options") if "check_options" in row else {}
+        action = self._action(content, checks, screen, training)
+        boxes = read_boxes(checks.get("candidate_bbox", content.get("bbox")), screen)
+        return Step(
+            index,
+            action,
+            screen.width,
+            screen.height,
+            instruction=read_optional_text(row, "step_instruction"),
+            screenshot=screenshot,
+            target_box=smallest_holding(boxes, action.x, action.y),
+            candidate_boxes=boxes,
+            screen_size=screen.origin,
+        )
+
+    def _screenshot(self, row: dict[str, Any]) -> Screenshot | None:
+        if self.options.images is None:
+            return None
+        file = Path(self.options.images, _screenshot_name(row))
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            raise RecordError("missing_image", f"screenshot {file.name} can't be read: {error}") from error
+        return Screenshot(data, *check_image(data))
+
+    def _action(
+        self, content: dict[str, Any], checks: dict[str, Any], screen: Screen, training: bool
+    ) -> Action:
+        kind = content.get("action")
+        if kind in ("click", "long_press"):
+            return point_action(kind, *_point(content, "coordinate"), screen)
+        if kind == "swipe":
+            return self._scroll(content, checks, screen, training)
+        if kind == "type":
+            return Action("input_text", text=read_text(content, "text"))
+        if kind == "open":
+            return Action("open_app", app_name=read_text(content, "text"))
+        if kind == "wait":
+            return Action("wait")
+        if kind == "system_button":
+            return Action("press", button=_choice(content, "button", _BUTTONS))
+        if kind == "terminate":
+            return Action("finished", status=_choice(content, "status", _STATUSES))
+        raise RecordError("unknown_action", f"unknown action {kind!r}, expected one of {', '.join(_ACTIONS)}")
+
+    def _scroll(
+        self, content: dict[str, Any], checks: dict[str, Any], screen: Screen, training: bool
+    ) -> Action:
+        start, end = _point(content, "coordinate"), _point(content, "coordinate2")
+        along = path_direction(*start, *end)
+        follows_finger = not training and along in ("up", "down")
+        direction = opposite(along) if follows_finger else along
+        if "direction" in checks:
+            direction = read_direction(checks)
+        if not self.options.swipe_paths:
+            return Action("scroll", direction=direction)
+        if along == direction:
+            start, end = end, start
+        (x, y), (x2, y2) = start, end
+        width, height = screen.width, screen.height
+        return Action("scroll", x / width, y / height, x2 / width, y2 / height, direction=direction)
+
+
+def _object(row: dict[str, Any], name: str) -> dict[str, Any]:
+    value = row.get(name)
+    if value is None:
+        raise RecordError("missing_field", f"{name} is missing")
+    if not isinstance(value, dict):
+        raise RecordError("bad_value", f"{name} is {type(value).__name__}, expected an object")
+    return value
+
+
+def _point(content: dict[str, Any], name: str) -> tuple[float, float]:
+    value = content.get(name)
+    if value is None:
+        raise RecordError("missing_field", f"{name} is missing")
+    if not isinstance(value, list) or len(value) != 2:
+        raise RecordError("bad_number", f"{name} is {value!r}, expected [x, y]")
+    return number(value[0], "x"), number(value[1], "y")
+
+
+def _choice(content: dict[str, Any], name: str, choices: dict[str, str]) -> str:
+    value = read_text(content, name)
+    if value not in choices:
+        raise RecordError("bad_value", f"{name} is {value!r}, expected one of {', '.join(choices)}")
+    return choices[value]
+
+
+def _screenshot_name(row: dict[str, Any]) -> str:
+    return PurePosixPath(read_text(row, "screenshot")).name
+
+
+def _infer(rows: list[dict[str, Any]]) -> Screen:
+    """Infer the size from the points, and from swipes: the two ends of a path add up to the screen."""
+    points, sums = [], set()
+    for index, row in enumerate(rows):
+        with at_step(index):
+            content = _object(row, "action_content")
+            ends = [_point(content, name) for name in ("coordinate", "coordinate2") if name in content]
+        points += ends
+        if len(ends) == 2:
+            (x, y), (x2, y2) = ends
+            sums.add((round(x + x2), round(y + y2)))
+    return LARGE if LARGE[:2] in sums else infer_screen(points)
+
+
+BUILDER = UiS1
