@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 import polars as pl
 
 from solar_rl.actions import ACTION_FIELDS, DIRECTIONS, POINT_ACTIONS
+from solar_rl.columns import polars_type
 from solar_rl.config import ValidityConfig
 from solar_rl.rules import places, words
 from solar_rl.schema import SCORE_COLUMNS
@@ -44,10 +45,7 @@ _INPUTS: dict[str, pl.DataType] = {
     "candidate_boxes": pl.List(_FLOATS),
     **{f"{who}{name}": _DTYPES.get(name, pl.String()) for who in ("", "pred_") for name in ACTION_FIELDS},
 }
-_OUTPUTS = {
-    column.name: {"float64": pl.Float64, "bool": pl.Boolean, "string": pl.String}[column.dtype]
-    for column in SCORE_COLUMNS
-}
+_OUTPUTS = {column.name: polars_type(column.dtype) for column in SCORE_COLUMNS}
 
 
 def score(frame: pl.DataFrame, config: ValidityConfig) -> pl.DataFrame:
