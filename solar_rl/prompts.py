@@ -7,6 +7,7 @@ the tables of a dataset. The wording is ours.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from solar_rl.actions import Action
@@ -15,8 +16,30 @@ from solar_rl.errors import ActionError
 from solar_rl.formats import get_format
 from solar_rl.formats.base import Frame
 from solar_rl.formats.resize import smart_resize
-from solar_rl.sampling.base import Request
 from solar_rl.schema import Episode, Step
+
+
+@dataclass(frozen=True)
+class Request:
+    """One step put to a policy.
+
+    Args:
+        episode: The demonstration the step belongs to.
+        step: The recorded step; scripted samplers read its action, models must not.
+        messages: Chat messages; an image part is {"type": "image"} and takes the next of ``images``.
+        images: Encoded screenshots in the order of the messages' image parts.
+        frame: Size of the last screenshot as the model sees it.
+        n: Number of candidates.
+        seed: Seed of candidate 0; candidate k has ``seed + k``.
+    """
+
+    episode: Episode
+    step: Step
+    messages: list[dict[str, Any]]
+    images: tuple[bytes, ...]
+    frame: Frame
+    n: int
+    seed: int
 
 
 def build_request(episode: Episode, step: Step, config: PromptConfig, *, n: int, seed: int) -> Request:
@@ -69,17 +92,17 @@ def frame_of(step: Step, config: PromptConfig) -> Frame:
     return frame_for(*size, config, image=uses_image(step, config))
 
 
-def frame_for(width: int, height: int, config: PromptConfig, *, image: bool) -> Frame:
+def frame_for(width: int, height: int, config: PromptConfig, *, image: bool = True) -> Frame:
     """Return what pixel coordinates are divided by.
 
     Args:
         width: Pixels of the screenshot, or of the screen where there is none.
         height: The same down the height.
         config: Holds the pixel limits.
-        image: Whether the policy sees the screenshot. If so its smart-resized size counts, else the
-            screen's own.
+        image: Whether there is a screenshot. If the policy sees it, its smart-resized size counts, else
+            the screen's own.
     """
-    if not image:
+    if not image or config.observation == "text":
         return Frame(width, height)
     limits = {"min_pixels": config.min_pixels, "max_pixels": config.max_pixels}
     return Frame(*smart_resize(width, height, **limits))

@@ -5,33 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from solar_rl.formats.base import Frame
-from solar_rl.schema import Episode, Step
+from solar_rl.prompts import Request
 
-
-@dataclass(frozen=True)
-class Request:
-    """One step put to a policy.
-
-    Args:
-        episode: The demonstration the step belongs to.
-        step: The recorded step; scripted samplers read its action, models must not.
-        messages: Chat messages; an image part is {"type": "image"} and takes the next of ``images``.
-        images: Encoded screenshots in the order of the messages' image parts.
-        frame: Size of the last screenshot as the model sees it.
-        n: Number of candidates.
-        seed: Seed of candidate 0; candidate k has ``seed + k``.
-    """
-
-    episode: Episode
-    step: Step
-    messages: list[dict[str, Any]]
-    images: tuple[bytes, ...]
-    frame: Frame
-    n: int
-    seed: int
+__all__ = ["Completion", "Request", "Sampler", "candidate_seed"]
 
 
 @dataclass(frozen=True)
