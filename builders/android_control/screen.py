@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from solar_rl.actions import Box
 from solar_rl.errors import RecordError
 
-
 _LARGEST = 1e9
 
 
