@@ -51,8 +51,7 @@ class Policy:
     @property
     def placeholder_ids(self) -> tuple[int, ...]:
         """Return the ids that stand for images and videos: an answer that held one couldn't be fed back."""
-        names = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
-        found = (getattr(self.model.config, name, None) for name in names)
+        found = (getattr(self.model.config, name, None) for name in ("image_token_id", "video_token_id"))
         return tuple(sorted({i for i in found if isinstance(i, int)}))
 
 

@@ -1,0 +1,126 @@
+"""Every family says every phone action and reads it back within its grid."""
+
+import pytest
+from hypothesis import given
+from phone_actions import (
+    assert_same,
+    clicks,
+    desktop_actions,
+    frames,
+    pathless_scrolls,
+    phone_actions,
+    scrolls,
+)
+
+from solar_rl.actions import Action
+from solar_rl.errors import ActionError, ConfigError
+from solar_rl.formats import FORMATS, get_format, parse_completion
+from solar_rl.formats.base import Frame
+from solar_rl.formats.grid import THOUSAND
+
+PHONE = Frame(1092, 2408)
+QWEN = get_format("qwen25vl_mobile_use")
+
+
+def grid_of(name: str, frame: Frame) -> Frame:
+    return frame if name in PIXELS else THOUSAND
+
+
+PIXELS = {"qwen25vl_mobile_use", "ui_tars_abs", "ui_venus"}
+
+
+@pytest.mark.parametrize("name", ["json", "qwen25vl_mobile_use", "qwen3vl_mobile_use"])
+@given(action=phone_actions, frame=frames)
+def test_phone_actions_survive(name, action, frame):
+    fmt = get_format(name)
+    assert_same(fmt.parse(fmt.render(action, frame), frame), action, grid_of(name, frame))
+
+
+@given(action=desktop_actions, frame=frames)
+def test_json_knows_desktop_actions_too(action, frame):
+    fmt = get_format("json")
+    assert_same(fmt.parse(fmt.render(action, frame), frame), action, THOUSAND)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(action=clicks, frame=frames)
+def test_writing_what_was_read_changes_nothing(name, action, frame):
+    fmt = get_format(name)
+    once = fmt.render(action, frame)
+    assert fmt.render(fmt.parse(once, frame), frame) == once
+
+
+@given(action=scrolls, frame=frames)
+def test_a_scroll_is_drawn_as_a_finger_path_against_the_content(action, frame):
+    read = QWEN.parse(QWEN.render(action, frame), frame)
+    dx, dy = read.x2 - read.x, read.y2 - read.y
+    signed = {"up": -dy, "down": dy, "left": -dx, "right": dx}[read.finger_direction]
+    assert signed > 0
+    assert not read.off_screen
+
+
+@given(action=pathless_scrolls, frame=frames)
+def test_json_adds_no_path_to_a_scroll_without_one(action, frame):
+    fmt = get_format("json")
+    assert fmt.parse(fmt.render(action, frame), frame) == action
+
+
+def test_a_recorded_finger_path_is_kept():
+    action = Action("scroll", direction="left", x=0.25, y=0.5, x2=0.75, y2=0.51)
+    read = QWEN.parse(QWEN.render(action, PHONE), PHONE)
+    assert (read.x, read.y, read.x2, read.direction) == (0.25, 0.5, 0.75, "left")
+
+
+def test_a_path_that_contradicts_its_direction_is_redrawn_from_its_start():
+    action = Action("scroll", direction="down", x=0.5, y=0.25, x2=0.5, y2=0.75)
+    read = QWEN.parse(QWEN.render(action, PHONE), PHONE)
+    assert (read.y, read.y2, read.direction) == (0.25, 0.0, "down")
+
+
+def test_numbers_are_read_exactly_as_pixels_over_the_frame():
+    text = QWEN.render(Action("click", x=0.5, y=1.0), PHONE)
+    assert '"coordinate": [546, 2408]' in text
+    assert QWEN.parse(text, PHONE) == Action("click", x=0.5, y=1.0)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        Action("drag", x=0.1, y=0.1, x2=0.2, y2=0.2),
+        Action("double_click", x=0.1, y=0.1),
+        Action("right_click", x=0.1, y=0.1),
+        Action("hover", x=0.1, y=0.1),
+        Action("press", keys=("ctrl", "c")),
+        Action("finished", status="infeasible", text="no such app"),
+    ],
+)
+def test_what_mobile_use_can_not_say_is_an_error(action):
+    with pytest.raises(ActionError, match="no way to say"):
+        QWEN.render(action, PHONE)
+
+
+def test_one_key_is_a_key_event():
+    action = Action("press", keys=("volume_up",))
+    assert QWEN.parse(QWEN.render(action, PHONE), PHONE) == action
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_prompts_name_the_format_s_own_words_and_stay_short(name):
+    prompt = get_format(name).system_prompt(PHONE)
+    assert "scroll" in prompt.lower() or "swipe" in prompt
+    assert len(prompt) < 2000
+
+
+def test_prompts_state_the_size_that_coordinates_refer_to():
+    assert "1092 wide and 2408 high" in QWEN.system_prompt(PHONE)
+    assert "1000 wide and 1000 high" in get_format("qwen3vl_mobile_use").system_prompt(PHONE)
+
+
+def test_an_unknown_format_gets_a_suggestion():
+    with pytest.raises(ConfigError, match="did you mean 'qwen25vl_mobile_use'"):
+        get_format("qwen25_mobile_use")
+
+
+def test_parse_completion_gives_an_action_or_a_reason():
+    assert parse_completion("json", '{"action": "wait"}', PHONE) == (Action("wait"), None)
+    assert parse_completion("json", "hm", PHONE) == (None, "no JSON object")
