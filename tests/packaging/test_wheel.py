@@ -78,12 +78,20 @@ def test_build_takes_a_shipped_dataset_by_name(run, outside):
     run("solar-rl", "validate", "built")
 
 
-def test_demo_runs_up_to_the_report(run, outside):
-    run("solar-rl", "demo", "--no-train", "--episodes", 6, "--out", "shown")
-    (page,) = (outside / "shown").rglob("report.html")
+@pytest.fixture(scope="module")
+def demo(run, outside) -> Path:
+    run("solar-rl", "demo", "--no-train", "--episodes", 6, "--out", "demo")
+    return outside / "demo"
+
+
+def test_demo_runs_up_to_the_report(demo):
+    (page,) = demo.rglob("report.html")
     assert "<html" in page.read_text(encoding="utf-8")
-    assert list((outside / "shown").rglob("manifest.json"))
+    assert (demo / "dataset" / "manifest.json").exists()
 
 
-def test_recipe_travels_with_the_wheel(run):
-    run("solar-rl", "train", "phone_cpu/stage1_atomic", "--dry-run")
+def test_recipe_travels_with_the_wheel(run, demo):
+    """Its ``dataset: ./demo/dataset`` is the demo's, so that the two commands of the README follow each other."""
+    command = run("solar-rl", "train", "phone_cpu/stage1_atomic", "--dry-run")
+    assert "_shipped/recipes/grpo.py" in command
+    assert str(ROOT) not in command.replace(sysconfig.get_paths()["purelib"], "")
