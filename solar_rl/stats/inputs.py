@@ -1,0 +1,163 @@
+"""What went in: the sampler's answers, the labels they are held against, and the splits."""
+
+from __future__ import annotations
+
+from solar_rl.stats.question import Breakdown, Question, mean, share
+
+DIVERSITY_ROWS = 100_000
+"""Completions are long: their diversity is measured on the first rows of the table alone."""
+
+_OFF_SCREEN = " OR ".join(f"{name} NOT BETWEEN 0 AND 1" for name in ("x", "y", "x2", "y2"))
+
+SAMPLING = (
+    Breakdown(
+        {"everything": "Pass@1 and pass@N", "action_type": "Pass@1 and pass@N by action type"},
+        f"""
+        count(*) AS steps,
+        {mean("n")} AS candidates_a_step,
+        {share("sum(valid)", "sum(scored)")} AS pass_at_1,
+        {share("count(*) FILTER (valid > 0)", "count(*) FILTER (scored > 0)")} AS pass_at_n,
+        {share("count(*) FILTER (scored > 0 AND valid = scored)", "count(*) FILTER (scored > 0)")} AS all_valid,
+        {mean("kinds")} AS action_types_a_step,
+        {share("sum(unparsed)", "sum(n)")} AS parse_error_rate
+        """,
+        """(
+          SELECT 'all' AS everything, first(action_type) AS action_type, count(*) AS n,
+            count(raw_score) AS scored, count(*) FILTER (valid) AS valid, count(*) FILTER (pred_action_type IS NULL) AS unparsed,
+            count(DISTINCT pred_action_type) + max((pred_action_type IS NULL)::INTEGER) AS kinds
+          FROM rewards GROUP BY episode_id, step_index
+        )""",
+    ),
+    Question(
+        "Parse errors",
+        f"""
+        SELECT parse_error, count(*) AS candidates, {share("count(*)", "(SELECT count(*) FROM candidates)")} AS share
+        FROM candidates WHERE parse_error IS NOT NULL GROUP BY parse_error ORDER BY candidates DESC, parse_error
+        """,
+    ),
+    Question(
+        f"Diversity of answers (the first {DIVERSITY_ROWS:,})",
+        f"""
+        SELECT count(*) AS steps, {mean("n")} AS candidates_a_step, {mean("different")} AS different_a_step,
+          {share("count(*) FILTER (different = 1 AND n > 1)", "count(*)")} AS all_equal
+        FROM (
+          SELECT sum(n) AS n, count(*) AS different FROM (
+            SELECT episode_id, step_index, count(*) AS n
+            FROM (SELECT episode_id, step_index, completion FROM candidates LIMIT {DIVERSITY_ROWS})
+            GROUP BY episode_id, step_index, completion
+          ) GROUP BY episode_id, step_index
+        )
+        """,
+    ),
+)
+
+DIRECTIONS = (
+    Question(
+        "Scrolls: predicted direction against the label's",
+        """
+        SELECT s.direction AS label, c.pred_direction AS predicted, count(*) AS candidates
+        FROM candidates AS c JOIN steps AS s USING (episode_id, step_index)
+        WHERE s.action_type = 'scroll' AND c.pred_action_type = 'scroll'
+        GROUP BY ALL ORDER BY label, candidates DESC, predicted
+        """,
+    ),
+    Question(
+        "Scrolls: right, reversed, across",
+        f"""
+        SELECT label, count(*) AS candidates, {share("count(*) FILTER (said = label)", "count(*)")} AS same,
+          {share("count(*) FILTER (said = opposite)", "count(*)")} AS reversed,
+          {share("count(*) FILTER (said NOT IN (label, opposite))", "count(*)")} AS across
+        FROM (
+          SELECT s.direction AS label, c.pred_direction AS said,
+            CASE s.direction WHEN 'up' THEN 'down' WHEN 'down' THEN 'up' WHEN 'left' THEN 'right' ELSE 'left' END
+              AS opposite
+          FROM candidates AS c JOIN steps AS s USING (episode_id, step_index)
+          WHERE s.action_type = 'scroll' AND c.pred_action_type = 'scroll'
+        ) GROUP BY label ORDER BY label
+        """,
+    ),
+    Question(
+        "Scroll labels: direction against the finger's path",
+        """
+        SELECT direction, count(*) AS steps, count(x2) AS with_path,
+          count(*) FILTER (x2 IS NOT NULL AND direction <> CASE
+            WHEN abs(x2 - x) > abs(y2 - y) THEN if(x2 > x, 'left', 'right') ELSE if(y2 > y, 'up', 'down') END
+          ) AS path_disagrees
+        FROM steps WHERE action_type = 'scroll' GROUP BY direction ORDER BY direction
+        """,
+    ),
+)
+
+LABELS = (
+    Question(
+        "Labels by action type",
+        f"""
+        SELECT action_type, count(*) AS steps, count(target_box) AS with_target_box,
+          count(*) FILTER (len(candidate_boxes) > 0) AS with_boxes, count(*) FILTER ({_OFF_SCREEN}) AS off_screen,
+          count(*) FILTER (action_type = 'input_text' AND trim(coalesce(text, '')) = '') AS empty_text,
+          count(instruction) AS with_instruction, count(image_sha256) AS with_screenshot
+        FROM steps GROUP BY action_type ORDER BY steps DESC, action_type
+        """,
+    ),
+    Question(
+        "Candidate boxes of point actions (a quarter of the screen or more is a container)",
+        f"""
+        SELECT action_type, count(*) AS steps, count(*) FILTER (largest >= 0.25) AS with_container,
+          count(*) FILTER (smallest >= 0.25) AS containers_alone, {mean("smallest")} AS mean_smallest_area
+        FROM (
+          SELECT action_type, list_min(areas) AS smallest, list_max(areas) AS largest
+          FROM (
+            SELECT action_type,
+              list_transform(candidate_boxes, lambda b: (b[3] - b[1]) * (b[4] - b[2])) AS areas
+            FROM steps WHERE len(candidate_boxes) > 0
+          )
+        ) GROUP BY action_type ORDER BY steps DESC, action_type
+        """,
+    ),
+    Question(
+        "Where screen sizes come from",
+        """
+        SELECT screen_size, screen_width, screen_height, count(*) AS steps
+        FROM steps GROUP BY ALL ORDER BY steps DESC, screen_width, screen_height, screen_size
+        """,
+    ),
+    Question(
+        "Labels that can't be judged",
+        """
+        SELECT unscored_reason, action_type, count(*) AS candidates
+        FROM rewards WHERE unscored_reason IS NOT NULL GROUP BY ALL ORDER BY candidates DESC, unscored_reason, action_type
+        """,
+    ),
+)
+
+LEAKAGE = (
+    Question(
+        "What occurs in more than one split",
+        """
+        SELECT 'goal' AS what, count(*) AS different, count(*) FILTER (splits > 1) AS in_several
+        FROM (SELECT count(DISTINCT split) AS splits FROM episodes GROUP BY lower(trim(goal)))
+        UNION ALL
+        SELECT 'screenshot', count(*), count(*) FILTER (first <> last)
+        FROM (
+          SELECT min(split) AS first, max(split) AS last
+          FROM steps JOIN episodes USING (episode_id) WHERE image_sha256 IS NOT NULL GROUP BY image_sha256
+        )
+        """,
+    ),
+    Question(
+        "Goals in more than one split",
+        """
+        SELECT min(goal) AS goal, string_agg(DISTINCT split, ', ' ORDER BY split) AS splits, count(*) AS episodes
+        FROM episodes GROUP BY lower(trim(goal)) HAVING min(split) <> max(split)
+        ORDER BY episodes DESC, goal LIMIT 50
+        """,
+    ),
+    Question(
+        "Screenshots in more than one split",
+        """
+        SELECT image_sha256, min(split) AS one, max(split) AS other, count(*) AS steps
+        FROM steps JOIN episodes USING (episode_id) WHERE image_sha256 IS NOT NULL
+        GROUP BY image_sha256 HAVING min(split) <> max(split) ORDER BY steps DESC, image_sha256 LIMIT 50
+        """,
+    ),
+)

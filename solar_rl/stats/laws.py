@@ -1,0 +1,89 @@
+"""The laws of docs/method.md, section 3, as conditions that no row may meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from solar_rl.query import Connection
+
+REWARD_LAWS = {
+    "score_in_unit_interval": "raw_score NOT BETWEEN 0 AND 1",
+    "numbers_are_finite": "NOT (isfinite(coalesce(raw_score, 0)) AND isfinite(coalesce(base_reward, 0)) AND "
+    "isfinite(coalesce(gap_share, 0)) AND isfinite(coalesce(reward, 0)) AND isfinite(coalesce(advantage, 0)))",
+    "scored_or_a_reason_why_not": "(raw_score IS NULL) <> (unscored_reason IS NOT NULL) OR (raw_score IS NULL) <> (valid IS NULL)",
+    "unscored_is_null_throughout": "raw_score IS NULL AND coalesce(base_reward, gap_share, reward, advantage) IS NOT NULL",
+    "in_play_all_or_nothing": "(reward IS NULL) <> (base_reward IS NULL) OR (reward IS NULL) <> (gap_share IS NULL) "
+    "OR (reward IS NULL) <> (advantage IS NULL)",
+    "prefix_is_valid": "position = 'prefix' AND NOT valid",
+    "breakdown_is_invalid": "position = 'breakdown' AND valid IS DISTINCT FROM false",
+    "invalid_is_never_positive": "NOT valid AND reward > 0",
+    "gap_touches_valid_steps_only": "gap_share <> 0 AND NOT (valid AND position = 'prefix')",
+    "reward_is_base_plus_gap": "abs(reward - (base_reward + gap_share)) > 1e-12",
+    "base_has_the_sign_of_validity": "(valid AND base_reward < 0) OR (NOT valid AND base_reward > 0)",
+    "failure_has_a_reason": "(valid = false) <> (failure_reason IS NOT NULL)",
+    "place_and_segment_together": "(position IS NULL) <> (segment_index IS NULL) OR segment_index < 0",
+}
+"""Laws of single rows of ``rewards``: name and SQL of what breaks it."""
+
+TRAJECTORY_LAWS = {
+    "rewards_sum_to_target": "alignment = 'aligned' AND "
+    "(target_reward IS NULL OR NOT abs(reward_sum - target_reward) <= 1e-9)",
+    "success_means_no_failure": "success <> (first_failure_step IS NULL)",
+    "failure_lies_in_the_episode": "first_failure_step NOT BETWEEN 0 AND ref_len - 1",
+    "prefix_ends_at_the_failure": "valid_prefix_len <> coalesce(first_failure_step, ref_len)",
+    "failure_is_described": "success = (failure_action_type IS NOT NULL) OR success = (failure_reason IS NOT NULL)",
+    "return_is_known_where_scored": "(trajectory_reward IS NULL) <> (mean_raw_score IS NULL) "
+    "OR (trajectory_reward IS NULL) <> (target_reward IS NULL)",
+}
+"""Laws of single rows of ``trajectories``."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law over several rows: ``sql`` returns what breaks it, one row each, keys first."""
+
+    name: str
+    sql: str
+
+
+GROUP_LAWS = (
+    Law(
+        "advantages_sum_to_zero",
+        "SELECT episode_id, step_index FROM rewards GROUP BY ALL HAVING abs(fsum(advantage)) > 1e-9",
+    ),
+    Law(
+        "sums_are_those_of_rewards",
+        """
+        SELECT t.episode_id, t.candidate_index FROM trajectories AS t JOIN (
+          SELECT episode_id, candidate_index, coalesce(fsum(reward), 0) AS s FROM rewards GROUP BY ALL
+        ) AS r USING (episode_id, candidate_index) WHERE NOT abs(t.reward_sum - r.s) <= 1e-9
+        """,
+    ),
+)
+"""Laws of groups and trajectories that are cheap enough for the statistic ``checks``."""
+
+
+def check_laws(con: Connection) -> pl.DataFrame:
+    """Check every law: one row each with its name, whether it holds, and how many rows break it."""
+    import polars as pl
+
+    found = {**_broken(con, "rewards", REWARD_LAWS), **_broken(con, "trajectories", TRAJECTORY_LAWS)}
+    found |= {law.name: con.sql(f"SELECT count(*) FROM ({law.sql})").fetchall()[0][0] for law in GROUP_LAWS}
+    return pl.DataFrame(
+        {
+            "name": list(found),
+            "passed": [count == 0 for count in found.values()],
+            "count": list(found.values()),
+        },
+        schema_overrides={"count": pl.Int64},
+    )
+
+
+def _broken(con: Connection, table: str, laws: dict[str, str]) -> dict[str, int]:
+    """Count the rows that break each law, in one pass."""
+    counts = ", ".join(f"count_if({condition})" for condition in laws.values())
+    return dict(zip(laws, con.sql(f"SELECT {counts} FROM {table}").fetchall()[0], strict=True))
