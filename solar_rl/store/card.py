@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -11,7 +10,7 @@ import yaml
 from solar_rl.errors import InputError
 from solar_rl.schema import TABLES
 from solar_rl.store.features import yaml_features
-from solar_rl.store.manifest import Manifest
+from solar_rl.store.manifest import Attribution, Manifest
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,16 +28,6 @@ _SIZES = (
 )
 
 
-@dataclass(frozen=True)
-class Attribution:
-    """Where the demonstrations come from, as the builder states it."""
-
-    source: str
-    license: str | None = None
-    homepage: str | None = None
-    citation: str | None = None
-
-
 def render_card(
     manifest: Manifest,
     headline: Mapping[str, float | int | None],
@@ -51,13 +40,14 @@ def render_card(
         manifest: With ``files`` of the parquet tables; its own entry for README.md isn't needed.
         headline: ``stats.headline``: figures by name.
         tables: Titled statistics to print, such as those of ``stats.compute(con, "validity")``.
-        attribution: Licence, home and citation of the source.
+        attribution: Licence, home and citation of the source (default: the manifest's).
 
     Raises:
         InputError: The manifest lists no parquet file.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    attribution = attribution or manifest.attribution
     environment = Environment(
         loader=PackageLoader("solar_rl.store", "."),
         undefined=StrictUndefined,

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,16 @@ class CheckEntry(_Model):
     count: int = 0
 
 
+@dataclass(frozen=True)
+class Attribution:
+    """Where the demonstrations come from, as the builder states it."""
+
+    source: str
+    license: str | None = None
+    homepage: str | None = None
+    citation: str | None = None
+
+
 class Manifest(_Model):
     """What ``manifest.json`` holds. No wall-clock time, no host name, no absolute path."""
 
@@ -50,6 +61,7 @@ class Manifest(_Model):
     version: str
     build_id: str
     config: dict[str, Any]
+    attribution: Attribution | None = None
     source_files: tuple[FileEntry, ...] = ()
     code: dict[str, str] = {}
     libraries: dict[str, str] = {}

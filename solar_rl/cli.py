@@ -1,0 +1,275 @@
+"""The command line: one verb a function, everything heavy imported inside the verb.
+
+Results go to stdout, progress and messages to stderr. Exit 0 done, 1 a check failed, 2 the user's input
+is wrong, 3 our own fault.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+
+from solar_rl import __version__
+from solar_rl.errors import InputError, SolarError
+
+app = App(
+    name="solar-rl",
+    help="Turn GUI demonstrations into shaped-reward datasets, ask them in SQL, and train on them.",
+    version=__version__,
+    help_format="markdown",
+)
+Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
+Json = Annotated[bool, Parameter(negative="", help="Print JSON for machines.")]
+DryRun = Annotated[bool, Parameter(negative="", help="Say what would be done, and do nothing.")]
+Out = Annotated[Path | None, Parameter(help="Folder to write to.")]
+
+
+@app.command
+def demo(
+    *,
+    out: Path = Path("demo"),
+    train: bool = True,
+    episodes: int = 48,
+) -> None:
+    """Run the whole main job on the built-in simulated phone: CPU only, nothing is downloaded.
+
+    Builds a dataset, prints its statistics and one SQL query, writes report.html and runs two training
+    stages on a tiny model (``--no-train`` stops before them).
+
+    Example: `solar-rl demo --out demo`
+
+    Args:
+        out: Folder for everything the demo makes.
+        train: Run the two training stages (needs the train extra).
+        episodes: Demonstrations to generate.
+    """
+    from solar_rl.demo import run_demo
+
+    run_demo(out, train=train, episodes=episodes)
+
+
+@app.command
+def build(
+    dataset: str | None = None,
+    /,
+    *overrides: Overrides,
+    out: Out = None,
+    version: str | None = None,
+    limit: int | None = None,
+    fields: Annotated[bool, Parameter(negative="")] = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Build a dataset: read, sample, score, reconstruct, shape, write.
+
+    Any field of the config can be set by its dotted name. A killed build goes on where it stopped when
+    the same command is run again.
+
+    Example: `solar-rl build phone --out runs/phone --shaping.alignment prefix_mean --sampler.n 4`
+
+    Args:
+        dataset: A dataset.yaml, or the name of a shipped one such as phone.
+        overrides: Dotted config fields, such as --source.path /data/android_control.
+        out: Folder of the dataset (default: runs/NAME-VERSION).
+        version: Version of the dataset, instead of the one in the file.
+        limit: Stop after this many good episodes.
+        fields: Print every config field with its default and meaning, and do nothing.
+        dry_run: Say what would be done, and do nothing.
+        json: Print the result as JSON.
+    """
+    from solar_rl import commands
+
+    if fields:
+        commands.print_fields()
+        return
+    commands.build(dataset, overrides, out, version, limit, dry_run=dry_run, as_json=json)
+
+
+@app.command
+def shape(
+    folder: Path,
+    /,
+    *overrides: Overrides,
+    out: Out = None,
+    version: str | None = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Shape the rewards again under another config: a new version in seconds, no sampling.
+
+    Example: `solar-rl shape runs/phone-1.0.0 --shaping.alignment paper`
+
+    Args:
+        folder: A built dataset.
+        overrides: Dotted fields of shaping and advantage.
+        out: Folder of the new version (default: beside the old one).
+        version: The new version (default: the next patch version).
+        dry_run: Say what would be done, and do nothing.
+        json: Print the result as JSON.
+    """
+    from solar_rl import commands
+
+    commands.derive(folder, overrides, out, version, stage="shape", dry_run=dry_run, as_json=json)
+
+
+@app.command
+def score(
+    folder: Path,
+    /,
+    *overrides: Overrides,
+    out: Out = None,
+    version: str | None = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Judge the stored candidates again under another validity config, then shape: no sampling.
+
+    Example: `solar-rl score runs/phone-1.0.0 --validity.preset lenient`
+
+    Args:
+        folder: A built dataset.
+        overrides: Dotted fields of validity, shaping and advantage.
+        out: Folder of the new version (default: beside the old one).
+        version: The new version (default: the next patch version).
+        dry_run: Say what would be done, and do nothing.
+        json: Print the result as JSON.
+    """
+    from solar_rl import commands
+
+    commands.derive(folder, overrides, out, version, stage="score", dry_run=dry_run, as_json=json)
+
+
+@app.command
+def validate(
+    dataset: str,
+    /,
+    *,
+    all_images: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    json: Json = False,
+) -> None:
+    """Check a dataset: schema, keys, hashes, every law of the method; exit 1 and a list when one fails.
+
+    Example: `solar-rl validate runs/phone-1.0.0 --all`
+
+    Args:
+        dataset: Folder, OWNER/NAME or hf://datasets/OWNER/NAME.
+        all_images: Decode every image instead of a sample.
+        json: Print the checks as JSON.
+    """
+    from solar_rl import commands
+
+    commands.validate(dataset, all_images=all_images, as_json=json)
+
+
+@app.command
+def stats(dataset: str, name: str | None = None, /, *, json: Json = False) -> None:
+    """Print named statistics: where trajectories fail, validity, rewards, groups, truncation, ...
+
+    Example: `solar-rl stats runs/phone-1.0.0 first_failure`
+
+    Args:
+        dataset: Folder, OWNER/NAME or hf://datasets/OWNER/NAME.
+        name: One statistic (default: all).
+        json: Print the tables as JSON.
+    """
+    from solar_rl import commands
+
+    commands.stats(dataset, name, as_json=json)
+
+
+@app.command
+def query(
+    dataset: str,
+    sql: str,
+    /,
+    *,
+    format: Literal["table", "json", "csv", "parquet"] = "table",
+    out: Out = None,
+    rows: int = 100,
+) -> None:
+    """Ask a dataset in SQL (DuckDB, read-only): its tables and the views scored, failures, grpo_groups.
+
+    Example: `solar-rl query runs/phone-1.0.0 "SELECT failure_reason, count(*) n FROM failures GROUP BY 1"`
+
+    Args:
+        dataset: Folder, OWNER/NAME or hf://datasets/OWNER/NAME.
+        sql: The query.
+        format: table (at most --rows rows are shown), json, csv or parquet.
+        out: File to write to (needed by parquet; default: stdout).
+        rows: Rows shown as a table.
+    """
+    from solar_rl import commands
+
+    commands.query(dataset, sql, format=format, out=out, rows=rows)
+
+
+@app.command
+def report(dataset: Path, /, *, dry_run: DryRun = False) -> None:
+    """Write report.html: one self-contained page with plots and the best and worst episodes.
+
+    Example: `solar-rl report runs/phone-1.0.0`
+
+    Args:
+        dataset: A built dataset.
+        dry_run: Say what would be written, and do nothing.
+    """
+    from solar_rl import commands
+
+    commands.report(dataset, dry_run=dry_run)
+
+
+@app.command
+def train(recipe: str, /, *extra: Overrides, processes: int | None = None, dry_run: DryRun = False) -> None:
+    """Run a training recipe; prints the command that it runs.
+
+    Example: `solar-rl train phone_cpu/stage1_atomic --dataset runs/phone-1.0.0 --max_steps 10`
+
+    Args:
+        recipe: A recipe YAML, or the name of a shipped one.
+        extra: Fields of the recipe, such as --learning_rate 1e-6; they win over the file.
+        processes: Number of processes (default: one a GPU, or one).
+        dry_run: Print the command, and don't run it.
+    """
+    from solar_rl.train.launch import launch
+
+    code = launch(recipe, extra, dry_run=dry_run, processes=processes)
+    if code:
+        raise SystemExit(code)
+
+
+def main(argv: Sequence[str] | None = None) -> Any:
+    """Run the command line and exit with the contract's codes."""
+    try:
+        app(argv, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        _fail(InputError(str(error), hint="see --help"))
+    except SolarError as error:
+        _fail(error)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except KeyboardInterrupt:
+        print("solar-rl: interrupted; run the same command again to go on", file=sys.stderr)
+        sys.exit(130)
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        print(
+            "solar-rl: this is a fault of solar-rl itself; please report it with the lines above",
+            file=sys.stderr,
+        )
+        sys.exit(3)
+
+
+def _fail(error: SolarError) -> None:
+    print(f"solar-rl: {error}", file=sys.stderr)
+    sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

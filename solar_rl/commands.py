@@ -1,0 +1,283 @@
+"""What the verbs do: read the user's words, call the library, print tables or JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from solar_rl.config import DatasetConfig, field_docs, load_dataset_config
+from solar_rl.errors import CheckFailed, ConfigError, InputError
+from solar_rl.shipped import shipped_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import polars as pl
+
+    from solar_rl.pipeline import Built
+
+log = Console(stderr=True, highlight=False)
+
+
+def parse_overrides(tokens: Sequence[str]) -> dict[str, str]:
+    """Read ``--a.b value`` and ``--a.b=value`` tokens into a mapping of dotted keys to texts.
+
+    Raises:
+        ConfigError: A token is no option, or has no value.
+
+    >>> parse_overrides(["--sampler.n", "4", "--shaping.alignment=paper"])
+    {'sampler.n': '4', 'shaping.alignment': 'paper'}
+    """
+    pairs: dict[str, str] = {}
+    rest = list(tokens)
+    while rest:
+        token = rest.pop(0)
+        if not token.startswith("--"):
+            raise ConfigError(f"unexpected argument {token!r}", hint="config fields are set as --a.b value")
+        key, equals, value = token[2:].partition("=")
+        if not equals:
+            if not rest or rest[0].startswith("--"):
+                raise ConfigError(f"option --{key} has no value", hint="see --help")
+            value = rest.pop(0)
+        pairs[key] = value
+    return pairs
+
+
+def build(
+    dataset: str | None,
+    overrides: Sequence[str],
+    out: Path | None,
+    version: str | None,
+    limit: int | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Build a dataset from a dataset.yaml or the name of a shipped one."""
+    from solar_rl import pipeline
+
+    pairs = parse_overrides(overrides)
+    if version is not None:
+        pairs["version"] = f"'{version}'"
+    if limit is not None:
+        pairs["source.limit"] = str(limit)
+    config = load_dataset_config(_dataset_yaml(dataset), pairs)
+    folder = out or Path("runs") / f"{config.name}-{config.version}"
+    if dry_run:
+        _print_plan(pipeline.plan(config, folder), as_json)
+        return
+    with progress("episodes", config.source.limit) as advance:
+        built = pipeline.build(config, folder, progress=advance)
+    print_built(built, as_json)
+
+
+def derive(
+    folder: Path,
+    overrides: Sequence[str],
+    out: Path | None,
+    version: str | None,
+    *,
+    stage: str,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Make a new version of a dataset from its stored candidates or scores."""
+    from solar_rl.pipeline import derive as stages
+
+    plan = stages.plan(folder, parse_overrides(overrides), out, version, stage)
+    if dry_run:
+        _print_plan(plan.as_dict(), as_json)
+        return
+    print_built(stages.run(plan), as_json)
+
+
+def validate(dataset: str, *, all_images: bool, as_json: bool) -> None:
+    """Run every check and exit 1 when one fails."""
+    from solar_rl.store.dataset import open_dataset
+    from solar_rl.validate import validate as run_checks
+
+    checks = run_checks(open_dataset(dataset).path, all_images=all_images)
+    if as_json:
+        _print_json([check._asdict() for check in checks])
+    else:
+        for check in checks:
+            mark = "[green]ok  [/]" if check.passed else "[red]FAIL[/]"
+            _console().print(f"{mark} {check.name} [dim]({check.count:,})[/] {check.detail}", highlight=False)
+    failed = [check.name for check in checks if not check.passed]
+    if failed:
+        raise CheckFailed(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}", where=dataset)
+
+
+def stats(dataset: str, name: str | None, *, as_json: bool) -> None:
+    """Print one named statistic, or all of them."""
+    from solar_rl import query, stats
+    from solar_rl.store.dataset import open_dataset
+
+    if name is not None and name not in stats.NAMES:
+        raise InputError(f"no statistic is named '{name}'", hint=f"there is: {', '.join(stats.NAMES)}")
+    names = [name] if name else list(stats.NAMES)
+    with query.connect(open_dataset(dataset).path) as con:
+        found = {each: stats.compute(con, each) for each in names}
+    if as_json:
+        _print_json({n: {title: t.to_dicts() for title, t in tables.items()} for n, tables in found.items()})
+        return
+    for each, tables in found.items():
+        for title, table in tables.items():
+            print_table(table, title=f"{each}: {title}")
+
+
+def query(dataset: str, sql: str, *, format: str, out: Path | None, rows: int) -> None:
+    """Run one query and print or write its rows."""
+    from solar_rl import query as sql_module
+    from solar_rl.store.dataset import open_dataset
+
+    if format == "parquet" and out is None:
+        raise InputError("parquet can't be printed", hint="name a file with --out")
+    table = sql_module.run(open_dataset(dataset).path, sql)
+    if format == "table":
+        print_table(table.head(rows))
+        if table.height > rows:
+            log.print(f"{rows} of {table.height:,} rows shown; --rows shows more, --format csv all")
+        return
+    _write_rows(table, format, out)
+
+
+def report(folder: Path, *, dry_run: bool) -> None:
+    """Write report.html anew."""
+    from solar_rl.pipeline.finish import refresh_report
+    from solar_rl.store.dataset import open_dataset
+
+    path = open_dataset(str(folder)).path / "report.html"
+    if dry_run:
+        print(f"would write {path}")
+        return
+    refresh_report(path.parent)
+    print(path)
+
+
+def print_fields() -> None:
+    """Print every config field with its default and meaning."""
+    from rich.table import Table
+
+    table = Table("field", "default", "meaning", show_lines=True)
+    for name, default, doc in field_docs(DatasetConfig):
+        table.add_row(f"--{name}", default, " ".join(doc.split()))
+    _console().print(table)
+
+
+def print_table(table: pl.DataFrame, *, title: str | None = None) -> None:
+    """Print a frame as a table that people read: aligned, rounded, nulls as a dash."""
+    from rich import box
+    from rich.table import Table
+
+    shown = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for name, dtype in table.schema.items():
+        shown.add_column(name, justify="right" if dtype.is_numeric() else "left", overflow="fold")
+    for row in table.iter_rows():
+        shown.add_row(*(_cell(value) for value in row))
+    _console().print(shown)
+
+
+def _cell(value: Any) -> str:
+    from rich.markup import escape
+
+    if value is None:
+        return "[dim]-[/]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}"
+    if isinstance(value, bytes):
+        return f"[dim]{len(value):,} bytes[/]"
+    return escape(str(value))
+
+
+def _console() -> Console:
+    return Console(soft_wrap=False, width=None if sys.stdout.isatty() else 120)
+
+
+def _dataset_yaml(dataset: str | None) -> Path:
+    if dataset is None:
+        raise InputError("DATASET is missing", hint="a dataset.yaml, or a shipped name such as phone")
+    path = Path(dataset)
+    if path.is_dir() and (path / "dataset.yaml").exists():
+        return path / "dataset.yaml"
+    if path.exists() or path.suffix in {".yaml", ".yml"} or len(path.parts) > 1:
+        return path
+    return shipped_path("datasets", dataset, "dataset.yaml")
+
+
+@contextmanager
+def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar on stderr while the block runs; yields the function that advances it."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=log, transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda count: bar.advance(task, count)
+
+
+def print_built(built: Built, as_json: bool) -> None:
+    """Print what a build did."""
+    if as_json:
+        _print_json(built.as_dict())
+        return
+    if not built.changed:
+        print(f"{built.folder}: nothing changed since build {built.build_id[:12]}, nothing to do")
+        return
+    counts = ", ".join(f"{count:,} {name}" for name, count in built.counts.items())
+    print(f"{built.folder}: {counts}; build {built.build_id[:12]}")
+    if built.rejects:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(built.rejects.items()))
+        print(f"rejected: {reasons}; see {built.folder / 'rejects.jsonl'}")
+
+
+def _print_plan(plan: Mapping[str, Any], as_json: bool) -> None:
+    if as_json:
+        _print_json(plan)
+        return
+    for key, value in plan.items():
+        print(f"{key}: {value}")
+
+
+def _write_rows(table: pl.DataFrame, format: str, out: Path | None) -> None:
+    if format == "parquet":
+        table.write_parquet(out)
+        return
+    if format == "csv":
+        text = _flat(table).write_csv()
+    else:
+        text = orjson.dumps(table.to_dicts(), default=_plain, option=orjson.OPT_INDENT_2).decode() + "\n"
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        out.write_text(text, encoding="utf-8")
+
+
+def _flat(table: pl.DataFrame) -> pl.DataFrame:
+    """Spell nested columns as JSON text, since CSV has no lists."""
+    import polars as pl
+
+    nested = [name for name, dtype in table.schema.items() if dtype.is_nested()]
+    texts = [pl.Series(n, [_json_text(v) for v in table[n].to_list()], dtype=pl.String) for n in nested]
+    return table.with_columns(texts)
+
+
+def _json_text(value: Any) -> str | None:
+    return None if value is None else orjson.dumps(value, default=_plain).decode()
+
+
+def _plain(value: Any) -> str:
+    return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)
+
+
+def _print_json(value: Mapping[str, Any] | Iterable[Any]) -> None:
+    print(orjson.dumps(value, default=_plain, option=orjson.OPT_INDENT_2).decode())

@@ -1,0 +1,101 @@
+"""Close a dataset: views, report, card, and the manifest last of all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from solar_rl.config import DatasetConfig
+from solar_rl.schema import Reject
+from solar_rl.store.manifest import (
+    Attribution,
+    CheckEntry,
+    FileEntry,
+    Manifest,
+    code_versions,
+    describe_files,
+    library_versions,
+    read_manifest,
+    write_manifest,
+    write_text,
+)
+
+CARD_STATS = ("first_failure", "validity", "truncation")
+"""Statistics whose tables the card prints."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a dataset comes from: its portable config, its identity and its source."""
+
+    config: DatasetConfig
+    build_id: str
+    source_files: tuple[FileEntry, ...]
+    attribution: Attribution | None
+
+
+def finish(
+    out: Path, origin: Origin, rejects: Iterable[Reject], known: Mapping[str, FileEntry] | None = None
+) -> Manifest:
+    """Write views.sql, report.html, README.md and then manifest.json.
+
+    Args:
+        out: Folder whose tables are written.
+        origin: Where they come from.
+        rejects: What was not built.
+        known: Entries of files that needn't be hashed again (hard-linked tables).
+    """
+    from solar_rl import query, stats
+    from solar_rl.report import write_report
+    from solar_rl.store.card import render_card
+
+    write_text(out / "views.sql", query.views_sql())
+    reasons = dict(sorted(Counter(reject.reason for reject in rejects).items()))
+    with query.connect(out, unfinished=True) as con:
+        laws = stats.check_laws(con)
+        figures = stats.headline(con)
+        shown = {title: table for name in CARD_STATS for title, table in stats.compute(con, name).items()}
+    tables = tuple(describe_files(out, known))
+    manifest = Manifest(
+        name=origin.config.name,
+        version=origin.config.version,
+        build_id=origin.build_id,
+        config=origin.config.model_dump(mode="json"),
+        attribution=origin.attribution,
+        source_files=origin.source_files,
+        code=code_versions(),
+        libraries=library_versions(),
+        seeds={"build": origin.config.seed},
+        counts=_counts(tables),
+        rejects=reasons,
+        checks=tuple(CheckEntry(**law) for law in laws.to_dicts()),
+        files=tables,
+    )
+    write_report(out, manifest)
+    write_text(out / "README.md", render_card(manifest, figures, shown))
+    known = {entry.path: entry for entry in tables if entry.path.startswith("data/")}
+    manifest = manifest.model_copy(update={"files": tuple(describe_files(out, known))})
+    write_manifest(out, manifest)
+    return manifest
+
+
+def refresh_report(out: Path) -> None:
+    """Write report.html anew and its hash into the manifest."""
+    from solar_rl.report import write_report
+
+    manifest = read_manifest(out)
+    write_report(out, manifest)
+    known = {entry.path: entry for entry in manifest.files if entry.path != "report.html"}
+    write_manifest(out, manifest.model_copy(update={"files": tuple(describe_files(out, known))}))
+
+
+def _counts(files: Iterable[FileEntry]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for entry in files:
+        if entry.rows is not None:
+            table = entry.path.split("/")[1]
+            counts[table] = counts.get(table, 0) + entry.rows
+    order = ("episodes", "steps", "images", "candidates", "rewards", "trajectories", "preview")
+    return {table: counts[table] for table in order if table in counts}

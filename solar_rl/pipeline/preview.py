@@ -1,0 +1,102 @@
+"""Choose about 200 readable rows, with their screenshots, for the Hub's viewer."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from solar_rl.columns import action_of, polars_schema
+from solar_rl.schema import SPLITS, TABLES
+from solar_rl.store.parquet import TableWriter
+
+
+def write_preview(out: Path, rows: int) -> None:
+    """Write table ``preview`` from the other tables: the best and the worst trajectory of some episodes.
+
+    Episodes are taken in the order of their ids' hashes, so that the choice doesn't change when
+    others are added around them.
+
+    Args:
+        out: Folder of the dataset, its other tables written.
+        rows: Stop before the episode that would go beyond this many rows (at least one episode).
+    """
+    split = next(s for s in SPLITS if any((out / "data" / "trajectories").glob(f"{s}-*.parquet")))
+    with TableWriter(out, "preview", split) as writer:
+        writer.write(_preview_rows(out, split, rows))
+
+
+def _preview_rows(out: Path, split: str, rows: int) -> pl.DataFrame:
+    chosen = _choose(_scan(out, "trajectories", split), rows)
+    ids = chosen["episode_id"].unique().sort()
+    episodes = _of(out, "episodes", split, ids).select("episode_id", "goal")
+    steps = _of(out, "steps", split, ids)
+    candidates = _of(out, "candidates", split, ids).drop("completion", "token_ids", "sampling_logprobs")
+    rewards = _of(out, "rewards", split, ids).drop("app", "action_type", "pred_action_type")
+    keys = ["episode_id", "step_index"]
+    table = (
+        candidates.join(chosen, on=["episode_id", "candidate_index"])
+        .join(rewards, on=[*keys, "candidate_index"])
+        .join(steps, on=keys)
+        .join(episodes, on="episode_id")
+        .sort(TABLES["preview"].key)
+    )
+    images = _images(out, table["image_sha256"].drop_nulls().unique().sort())
+    words = [
+        {
+            "expert": _words(row),
+            "candidate": _words(row, "pred_"),
+            "image": images.get(row["image_sha256"]),
+        }
+        for row in table.iter_rows(named=True)
+    ]
+    schema = polars_schema("preview")
+    added = pl.DataFrame(words, schema={name: schema[name] for name in ("expert", "candidate", "image")})
+    return table.hstack(added).select(list(schema))
+
+
+def _choose(trajectories: pl.LazyFrame, rows: int) -> pl.DataFrame:
+    """Pick (episode, candidate) pairs: best and worst by R_traj, whole episodes, up to ``rows`` rows."""
+    table = trajectories.select(
+        "episode_id", "candidate_index", "ref_len", "trajectory_reward", "success"
+    ).collect(engine="in-memory")
+    order = sorted(table["episode_id"].unique(), key=lambda i: hashlib.sha256(i.encode()).digest())
+    lengths = dict(table.select("episode_id", "ref_len").unique().iter_rows())
+    ids: list[str] = []
+    used = 0
+    for episode_id in order:
+        used += 2 * lengths[episode_id]
+        if used > rows and ids:
+            break
+        ids.append(episode_id)
+    some = table.filter(pl.col("episode_id").is_in(ids))
+    ranked = some.sort("episode_id", "trajectory_reward", "candidate_index", nulls_last=True)
+    ends = pl.concat(
+        [
+            ranked.group_by("episode_id", maintain_order=True).head(1),
+            ranked.group_by("episode_id", maintain_order=True).tail(1),
+        ]
+    )
+    return ends.unique().drop("ref_len")
+
+
+def _words(row: dict[str, Any], prefix: str = "") -> str:
+    action = action_of(row, prefix)
+    return action.describe() if action else f"unparsable: {row['parse_error']}"
+
+
+def _images(out: Path, hashes: pl.Series) -> dict[str, dict[str, Any]]:
+    files = sorted((out / "data" / "images").glob("*.parquet"))
+    rows = pl.scan_parquet(files).filter(pl.col("sha256").is_in(hashes.implode())).select("sha256", "image")
+    return dict(rows.collect(engine="in-memory").iter_rows())
+
+
+def _of(out: Path, table: str, split: str, ids: Iterable[str]) -> pl.DataFrame:
+    return _scan(out, table, split).filter(pl.col("episode_id").is_in(list(ids))).collect(engine="in-memory")
+
+
+def _scan(out: Path, table: str, split: str) -> pl.LazyFrame:
+    return pl.scan_parquet(sorted((out / "data" / table).glob(f"{split}-*.parquet")))

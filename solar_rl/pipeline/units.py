@@ -1,0 +1,169 @@
+"""Read, sample, score and shape: from a builder's episodes to the finished units of a build."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from solar_rl.builder import Builder
+from solar_rl.columns import candidates_frame, episodes_frame, label_columns, steps_frame
+from solar_rl.config import AdvantageConfig, DatasetConfig, ShapingConfig, ValidityConfig
+from solar_rl.episodes import checked
+from solar_rl.errors import CheckFailed
+from solar_rl.formats import parse_completion
+from solar_rl.pipeline.work import Unit, Work
+from solar_rl.prompts import build_request
+from solar_rl.sampling.base import Completion, Request, Sampler, candidate_seed
+from solar_rl.schema import SCORE_COLUMNS, Candidate, Episode, Reject
+from solar_rl.shaping import Shaped, shape
+from solar_rl.validity import score
+
+REJECT_RATE_FROM = 200
+Progress = Callable[[int], None]
+"""Called with the number of episodes that were just finished."""
+
+
+@dataclass
+class _Batch:
+    episodes: list[Episode] = field(default_factory=list)
+    rejects: list[Reject] = field(default_factory=list)
+
+
+def build_units(
+    config: DatasetConfig,
+    builder: Builder,
+    make_sampler: Callable[[], Sampler],
+    work: Work,
+    progress: Progress,
+) -> list[Unit]:
+    """Turn a source into finished units; units that an earlier run finished are kept.
+
+    The sampler is only set up when a unit is missing: models are costly to load.
+
+    Raises:
+        CheckFailed: More records are broken than ``source.max_reject_rate`` allows.
+    """
+    sampler: Sampler | None = None
+    units: list[Unit] = []
+    for index, batch in enumerate(_batches(config, builder)):
+        ids = [episode.episode_id for episode in batch.episodes]
+        unit = work.find_unit(index, ids, batch.rejects)
+        if unit is None:
+            sampler = sampler or make_sampler()
+            tables = build_tables(config, sampler, batch.episodes)
+            screenshots = [s.screenshot for e in batch.episodes for s in e.steps if s.screenshot]
+            unit = work.save_unit(index, ids, batch.rejects, tables, screenshots)
+        units.append(unit)
+        progress(len(ids))
+    return units
+
+
+def build_tables(
+    config: DatasetConfig, sampler: Sampler, episodes: Sequence[Episode]
+) -> dict[str, pl.DataFrame]:
+    """Sample, score and shape a handful of episodes: the tables of one unit."""
+    candidates = candidates_frame(sample(config, sampler, episodes))
+    steps, rows = steps_frame(episodes), episodes_frame(episodes)
+    labelled = label_columns(candidates, steps, rows)
+    shaped = score_and_shape(labelled, config.validity, config.shaping, config.advantage)
+    return {
+        "episodes": rows,
+        "steps": steps,
+        "candidates": candidates,
+        "rewards": shaped.rewards,
+        "trajectories": shaped.trajectories,
+    }
+
+
+def score_and_shape(
+    labelled: pl.DataFrame, validity: ValidityConfig, shaping: ShapingConfig, advantage: AdvantageConfig
+) -> Shaped:
+    """Judge labelled candidates (``columns.label_columns``) and shape their rewards."""
+    keys = [
+        "episode_id",
+        "step_index",
+        "candidate_index",
+        "app",
+        "action_type",
+        "pred_action_type",
+        "ref_len",
+    ]
+    scores = score(labelled, validity).select(column.name for column in SCORE_COLUMNS)
+    return shape(labelled.select(keys).hstack(scores), shaping, advantage)
+
+
+def sample(config: DatasetConfig, sampler: Sampler, episodes: Sequence[Episode]) -> Iterator[Candidate]:
+    """Ask for N candidates at every step of the episodes and parse the answers."""
+    requests = [
+        build_request(
+            episode,
+            step,
+            config.prompt,
+            n=config.sampler.n,
+            seed=candidate_seed(config.seed, episode.episode_id, step.step_index),
+        )
+        for episode in episodes
+        for step in episode.steps
+    ]
+    for request, completions in zip(requests, sampler.sample(requests), strict=True):
+        yield from _candidates(config, sampler, request, completions)
+
+
+def _candidates(
+    config: DatasetConfig, sampler: Sampler, request: Request, completions: Sequence[Completion]
+) -> Iterator[Candidate]:
+    for index, completion in enumerate(completions):
+        action, parse_error = parse_completion(config.prompt.format, completion.text, request.frame)
+        yield Candidate(
+            episode_id=request.episode.episode_id,
+            step_index=request.step.step_index,
+            candidate_index=index,
+            completion=completion.text,
+            sampler_id=sampler.sampler_id,
+            seed=completion.seed,
+            action=action,
+            parse_error=parse_error,
+            token_ids=completion.token_ids,
+            sampling_logprobs=completion.logprobs,
+        )
+
+
+def _batches(config: DatasetConfig, builder: Builder) -> Iterator[_Batch]:
+    """Group a source's good episodes; each batch carries the rejects met since the last one."""
+    batch, good, bad = _Batch(), 0, 0
+    last: Reject | None = None
+    for item in _items(config, builder):
+        if isinstance(item, Reject):
+            batch.rejects.append(item)
+            last, bad = item, bad + 1
+        elif config.source.splits and item.split not in config.source.splits:
+            continue
+        else:
+            batch.episodes.append(item)
+            good += 1
+        _check_reject_rate(config, good, bad, last)
+        if len(batch.episodes) == config.shard_episodes:
+            yield batch
+            batch = _Batch()
+        if good == config.source.limit:
+            break
+    if batch.episodes or batch.rejects:
+        yield batch
+
+
+def _items(config: DatasetConfig, builder: Builder) -> Iterator[Episode | Reject]:
+    seen: set[str] = set()
+    for shard in builder.shards():
+        yield from checked(builder.read(shard), file=shard, seen=seen)
+
+
+def _check_reject_rate(config: DatasetConfig, good: int, bad: int, last: Reject | None) -> None:
+    rate = config.source.max_reject_rate
+    if last and good + bad >= REJECT_RATE_FROM and bad > rate * (good + bad):
+        raise CheckFailed(
+            f"{bad} of {good + bad} episodes are broken, more than max_reject_rate {rate:.0%}; "
+            f"the last: {last.file}, {last.record}: {last.message}",
+            hint="mend the source, or raise --source.max_reject_rate",
+        )
