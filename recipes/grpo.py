@@ -1,0 +1,142 @@
+"""Train a policy with GRPO on the stored candidates of a built dataset. Read it from top to bottom.
+
+Usage, with a recipe file and any of its keys overridden on the command line:
+
+    solar-rl train phone_cpu/stage1_atomic --dataset runs/phone-1.0.0
+    python recipes/grpo.py --config recipes/phone_cpu/stage1_atomic.yaml --max_steps 10
+    torchrun --nproc_per_node 2 recipes/grpo.py --config recipes/phone_cpu/stage1_atomic.yaml --processes 2
+
+Every key of TRL's GRPOConfig and ModelConfig keeps its name and meaning. SolarArguments adds what is ours.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from transformers import PrinterCallback
+from transformers.utils import logging as transformers_logging
+from trl import GRPOConfig, ModelConfig, TrlParser, get_peft_config
+
+from solar_rl.errors import InputError, SolarError
+from solar_rl.policy import load_policy
+from solar_rl.train.callbacks import RecordCallback
+from solar_rl.train.data import check_policy, load_replay
+from solar_rl.train.images import remember_images
+from solar_rl.train.launch import default_output
+from solar_rl.train.trainer import ReplayGRPOTrainer
+
+
+@dataclass
+class SolarArguments:
+    """Which dataset is replayed, and what each candidate is credited with."""
+
+    dataset: str = field(metadata={"help": "Folder of a built dataset."})
+    split: str = field(default="train", metadata={"help": "Split to train on."})
+    credit: Literal["solar", "atomic", "step_local", "sparse", "sparse_rtraj", "ui_s1"] = field(
+        default="solar", metadata={"help": "Where a candidate's reward and advantage come from."}
+    )
+    advantage_weight: Literal["none", "std", "log_success"] = field(
+        default="none",
+        metadata={"help": "Weight of a group: 1, 1 / std, or 1 / share of valid candidates (log_step)."},
+    )
+    weight_floor: float | None = field(
+        default=None, metadata={"help": "Smallest share that log_success divides by (default: 1 / N)."}
+    )
+    off_policy: Literal["behaviour", "decoupled"] = field(
+        default="behaviour",
+        metadata={
+            "help": "Stored log-probs as the old policy of the clipped ratio, or as a truncated weight."
+        },
+    )
+    tis_clip: float = field(default=2.0, metadata={"help": "Upper end of decoupled's weight. [ours]"})
+    upsample_rare: float = field(
+        default=0.0,
+        metadata={
+            "help": "0: every step once an epoch; 1: every action type as often as the commonest. [ours]"
+        },
+    )
+    margin_groups: int = field(
+        default=16, metadata={"help": "Groups on which the margin is measured; 0 leaves it out."}
+    )
+    margin_every: int = field(
+        default=0, metadata={"help": "Measure it every so many steps too (0: first and last)."}
+    )
+    image_cache_mb: int = field(default=1024, metadata={"help": "Memory for preprocessed screenshots, MiB."})
+    processes: int | None = field(
+        default=None, metadata={"help": "Stop unless exactly so many processes run."}
+    )
+
+
+def main() -> None:
+    """Parse the recipe, load the dataset and the policy, train, save."""
+    # 1. The recipe. Where it names no output_dir, its own place does: runs/phone_cpu/stage1_atomic.
+    parser = TrlParser((SolarArguments, GRPOConfig, ModelConfig))
+    parser.set_defaults_with_config(output_dir=default_output(sys.argv))
+    solar, config, model_config = parser.parse_args_and_config()
+    if config.disable_tqdm:
+        transformers_logging.disable_progress_bar()
+    if solar.processes not in (None, config.world_size):
+        raise InputError(
+            f"{config.world_size} processes run, {solar.processes} were asked for",
+            hint="on a CPU use torchrun: accelerate launch starts one process there and says nothing",
+        )
+    if model_config.model_name_or_path is None:
+        raise InputError("key 'model_name_or_path' is missing", hint="name the policy's folder")
+
+    # 2. The dataset: one row a candidate, N rows a group, with its credit.
+    data = load_replay(
+        solar.dataset,
+        split=solar.split,
+        credit=solar.credit,
+        advantage_weight=solar.advantage_weight,
+        weight_floor=solar.weight_floor,
+        upsample_rare=solar.upsample_rare,
+        group_size=config.num_generations,
+        temperature=config.temperature,
+    )
+
+    # 3. The policy, with the image sizes that the sampler saw. The trainer puts it on its device.
+    policy = load_policy(
+        model_config.model_name_or_path,
+        dtype=model_config.dtype if model_config.dtype not in (None, "auto") else "float32",
+        device="cpu",
+        revision=model_config.model_revision,
+        trust_remote_code=config.trust_remote_code,
+        min_pixels=data.contexts.prompt.min_pixels,
+        max_pixels=data.contexts.prompt.max_pixels,
+    )
+    check_policy(data, policy)
+    if policy.processor is not None:
+        remember_images(policy.processor.image_processor, solar.image_cache_mb * 2**20)
+
+    # 4. The trainer: TRL's, with stored candidates in the place of sampling.
+    trainer = ReplayGRPOTrainer(
+        contexts=data.contexts,
+        off_policy=solar.off_policy,
+        tis_clip=solar.tis_clip,
+        model=policy.model,
+        processing_class=policy.processor or policy.tokenizer,
+        args=config,
+        train_dataset=data.rows,
+        peft_config=get_peft_config(model_config),
+    )
+    notes = {"credit": solar.credit, "advantage_weight": solar.advantage_weight}
+    notes |= {"off_policy": solar.off_policy, "dataset": data.name, "groups": data.counts}
+    record = RecordCallback(trainer, data, policy, solar.margin_groups, solar.margin_every, notes)
+    trainer.add_callback(record)
+    trainer.remove_callback(PrinterCallback)  # it prints every metric at once
+
+    # 5. Train, or go on from a checkpoint; the saved folder is the next stage's model_name_or_path.
+    trainer.train(resume_from_checkpoint=config.resume_from_checkpoint)
+    trainer.save_model(config.output_dir)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SolarError as error:
+        print(f"{Path(__file__).name}: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
