@@ -21,6 +21,11 @@ from solar_rl.policy import Policy, answer_ids, batch_logprobs, load_policy
 from solar_rl.sampling.base import Completion, Request
 from solar_rl.sampling.mistakes import KINDS, MOVES, possible, unparsable
 
+_Answer = tuple[str, float]
+"""Its text, and the log-probability of its kind."""
+_Tokens = tuple[tuple[int, ...], tuple[float, ...]]
+"""Token ids and their log-probs."""
+
 
 class _Odds(NamedTuple):
     """What may happen at a step: each kind with its chance and the log of it; the rest is the expert's."""
@@ -70,16 +75,13 @@ class Scripted:
         """
         for request in requests:
             drawn = self._draw(request)
-            seeds = range(request.seed, request.seed + request.n)
-            if self._policy is None:
-                made = (
-                    _as_bytes(text, seed, logprob) for seed, (text, logprob) in zip(seeds, drawn, strict=True)
-                )
-                yield list(made)
-            else:
-                yield self._with_policy(self._policy, request, [text for text, _ in drawn])
+            tokens = self._tokens_of(request, drawn)
+            yield [
+                Completion(answer[0], seed, *tokens[answer])
+                for seed, answer in enumerate(drawn, start=request.seed)
+            ]
 
-    def _draw(self, request: Request) -> list[tuple[str, float]]:
+    def _draw(self, request: Request) -> list[_Answer]:
         step, frame = request.step, request.frame
         try:
             right = self._format.render(step.action, frame)
@@ -89,7 +91,7 @@ class Scripted:
         odds = self._odds_of(step.action.action_type, possible(step.action))
         return [self._answer(request, right, odds, Random(request.seed + k)) for k in range(request.n)]
 
-    def _answer(self, request: Request, right: str, odds: _Odds, rng: Random) -> tuple[str, float]:
+    def _answer(self, request: Request, right: str, odds: _Odds, rng: Random) -> _Answer:
         draw = rng.random()
         for kind, chance, logprob in odds.kinds:
             if draw < chance:
@@ -114,24 +116,25 @@ class Scripted:
             self._odds[key] = _Odds(logs, math.log(left) if left > 0 else -math.inf)
         return self._odds[key]
 
-    def _with_policy(self, policy: Policy, request: Request, texts: list[str]) -> list[Completion]:
-        distinct = {text: answer_ids(policy, text) for text in texts}
+    def _tokens_of(self, request: Request, drawn: list[_Answer]) -> dict[_Answer, _Tokens]:
+        distinct = dict.fromkeys(drawn)  # most candidates are the recorded action: worked out once
+        if self._policy is None:
+            return {answer: _as_bytes(*answer) for answer in distinct}
+        ids = [answer_ids(self._policy, text) for text, _ in distinct]
         rows = batch_logprobs(
-            policy,
+            self._policy,
             request.messages,
             request.images,
-            list(distinct.values()),
+            ids,
             self._config.temperature,
             batch_size=self._config.batch_size,
         )
-        known = dict(zip(distinct, map(tuple, rows), strict=True))
-        seeds = range(request.seed, request.seed + request.n)
-        return [Completion(t, seed, distinct[t], known[t]) for seed, t in zip(seeds, texts, strict=True)]
+        return {a: (i, tuple(row)) for a, i, row in zip(distinct, ids, rows, strict=True)}
 
 
-def _as_bytes(text: str, seed: int, logprob: float) -> Completion:
+def _as_bytes(text: str, logprob: float) -> _Tokens:
     ids = tuple(text.encode())
-    return Completion(text, seed, ids, (logprob, *(0.0,) * (len(ids) - 1)))
+    return ids, (logprob, *(0.0,) * (len(ids) - 1))
 
 
 def _check(config: ScriptedSampler) -> None:
