@@ -59,7 +59,7 @@ def _histogram(title: str, table: str, column: str, width: float) -> Question:
     return Question(
         title,
         f"""
-        SELECT round(bin * {width}, 9) AS at_least, round((bin + 1) * {width}, 9) AS below, n,
+        SELECT round(bin * {width}::DOUBLE, 9) AS at_least, round((bin + 1) * {width}::DOUBLE, 9) AS below, n,
           {share("n", "sum(n) OVER ()")} AS share
         FROM (
           SELECT floor({column} / {width} + 1e-9)::BIGINT AS bin, count(*) AS n
