@@ -171,25 +171,23 @@ def require_sorted(frame: pl.DataFrame) -> None:
 def reconstruct(scored: pl.DataFrame) -> Trajectories:
     """String candidates of equal index into trajectories.
 
-    An index that lacks a candidate at some recorded step (adaptive sampling) forms none.
+    An index that lacks a candidate at some recorded step (adaptive sampling) forms none. Steps beyond
+    the recorded ones, where there are any, lengthen a trajectory.
 
     Args:
         scored: Rows sorted by key, with raw_score and valid (null where unscored) and ref_len, the number
             of recorded steps.
 
     Raises:
-        InputError: Rows are out of order, or a step lies outside its episode.
+        InputError: Rows are out of order.
 
     Source: the paper, equal indices in recorded contexts; incomplete indices: ours.
     """
     require_sorted(scored)
-    outside = scored.filter((pl.col("step_index") < 0) | (pl.col("step_index") >= pl.col("ref_len")))
-    if len(outside):
-        raise InputError(
-            "step_index lies outside the episode's ref_len", where=str(outside.select(KEY).row(0))
-        )
     order, every = _paths(scored)
-    complete = every.lengths == scored["ref_len"].to_numpy()[order[every.starts]]
+    ref_len = scored["ref_len"].to_numpy()
+    recorded = scored["step_index"].to_numpy() < ref_len
+    complete = every.count(recorded[order]) == ref_len[order[every.starts]]
     rows = order[np.repeat(complete, every.lengths)]
     lengths = every.lengths[complete]
     return Trajectories(

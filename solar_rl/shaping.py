@@ -44,7 +44,7 @@ def shape(scored: pl.DataFrame, shaping: ShapingConfig, advantage: AdvantageConf
         One reward row per candidate, and one trajectory row per index with a candidate at every step.
 
     Raises:
-        InputError: Rows are out of order, or a step lies outside its episode.
+        InputError: Rows are out of order.
 
     Source: method.md, section 3: base and gap of `paper` are the paper's, all else is ours.
     """

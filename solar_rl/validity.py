@@ -10,7 +10,7 @@ Any function from the same rows to the same columns, such as a learned verifier,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
 
@@ -65,19 +65,21 @@ def score(frame: pl.DataFrame, config: ValidityConfig) -> pl.DataFrame:
     rows = frame.select(pl.col(name).cast(dtype) for name, dtype in _INPUTS.items()).with_row_index("row")
     rows = rows.with_columns(unscored_reason=_label_fault())
     rows = rows.with_columns(fault=pl.when(pl.col("unscored_reason").is_null()).then(_answer_fault()))
-    judged = rows.filter(pl.col("unscored_reason").is_null(), pl.col("fault").is_null())
+    unscored, failed = rows["unscored_reason"].is_not_null(), rows["fault"].is_not_null()
     parts = [
         pl.DataFrame(schema={"row": rows.schema["row"], **_OUTPUTS}),
-        rows.filter(pl.col("unscored_reason").is_not_null()).select("row", "unscored_reason"),
-        _failed(rows.filter(pl.col("fault").is_not_null())),
-        *(_judge(judged, name, rule, config) for name, rule in dict.fromkeys(RULES.values())),
+        rows.filter(unscored).select("row", "unscored_reason"),
+        _failed(rows.filter(failed)),
+        *_judge(rows.filter(~unscored & ~failed), config),
     ]
     return pl.concat(parts, how="diagonal").sort("row").select(list(_OUTPUTS))
 
 
-def _judge(judged: pl.DataFrame, name: str, rule: Rule, config: ValidityConfig) -> pl.DataFrame:
-    kinds = [kind for kind, (of, _) in RULES.items() if of == name]
-    return rule(judged.filter(pl.col("action_type").is_in(kinds)), config).with_columns(rule=pl.lit(name))
+def _judge(rows: pl.DataFrame, config: ValidityConfig) -> Iterator[pl.DataFrame]:
+    """Hand the rows of each action type to its rule."""
+    for (kind,), of_kind in rows.partition_by("action_type", as_dict=True).items():
+        name, rule = RULES[str(kind)]
+        yield rule(of_kind, config).with_columns(rule=pl.lit(name))
 
 
 def _failed(rows: pl.DataFrame) -> pl.DataFrame:
