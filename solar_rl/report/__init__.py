@@ -1,0 +1,54 @@
+"""Show a dataset to people: report.html, one self-contained page, and a picture of one episode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from solar_rl.store.manifest import Manifest
+
+__all__ = ["episode_strip", "write_report"]
+
+
+def write_report(folder: str | Path, manifest: Manifest | None = None) -> Path:
+    """Write ``report.html`` into a dataset's folder: same dataset, same bytes.
+
+    Args:
+        folder: The dataset's folder.
+        manifest: Name, version, build, config, counts and rejects, where manifest.json isn't written yet
+            (a build writes it last). Default: the folder's.
+
+    Returns:
+        The page's path.
+
+    Raises:
+        InputError: No complete dataset there.
+    """
+    from solar_rl.query import connect
+    from solar_rl.report.page import REPORT, render_page
+    from solar_rl.store.manifest import read_manifest, write_text
+
+    manifest = manifest or read_manifest(folder)
+    with connect(folder, unfinished=True) as con:
+        page = render_page(con, manifest)
+    return write_text(Path(folder) / REPORT, page)
+
+
+def episode_strip(
+    folder: str | Path, episode_id: str, candidates: int = 3, out: str | Path = "episode.png"
+) -> Path:
+    """Draw one episode as a picture: screens, a few candidates that differ, rewards and their sums.
+
+    Args:
+        folder: The dataset's folder.
+        episode_id: Which episode.
+        candidates: Rows to draw: a success, the longest failure, the earliest one, then by index.
+        out: Where to write; the ending .png or .svg decides the kind.
+
+    Raises:
+        InputError: No such episode, no complete dataset, or another ending.
+    """
+    from solar_rl.report.picture import draw_strip
+
+    return draw_strip(Path(folder), episode_id, candidates, Path(out))

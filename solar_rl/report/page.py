@@ -1,0 +1,86 @@
+"""Render the page: one HTML file that loads nothing from anywhere."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from solar_rl import stats
+from solar_rl.report import failure_charts, headline, reward_charts, words
+from solar_rl.report.picks import Pick, pick_episodes
+from solar_rl.report.screens import data_uris
+from solar_rl.report.strip import Strip, make_strip, read_images, read_records
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from solar_rl.query import Connection
+    from solar_rl.store.manifest import Manifest
+
+REPORT = "report.html"
+SECTIONS = (failure_charts.failures, failure_charts.validity, reward_charts.rewards, reward_charts.learning)
+
+
+def render_page(con: Connection, manifest: Manifest) -> str:
+    """Return the whole report as HTML.
+
+    Args:
+        con: A connection to the dataset's views, from ``query.connect``.
+        manifest: Name, version, build, config, code and rejects; its ``files`` are not looked at, so that
+            a build can write its report before its manifest.
+    """
+    strips, shots = _strips(con)
+    figures = stats.headline(con)
+    template = _environment().get_template("page.html.j2")
+    return template.render(
+        name=manifest.name,
+        version=manifest.version,
+        description=manifest.config.get("description", ""),
+        build_id=manifest.build_id,
+        code=sorted(manifest.code.items()),
+        facts=headline.facts(manifest),
+        summary=headline.summary(figures),
+        cards=headline.cards(figures, manifest),
+        sections=[section(con) for section in SECTIONS],
+        strips=strips,
+        shots=shots,
+        css=_css(),
+    )
+
+
+def _strips(con: Connection) -> tuple[list[tuple[Pick, Strip]], dict[str, str]]:
+    """Lay out the chosen episodes and encode the screenshots that they show."""
+    picks = pick_episodes(con)
+    records = read_records(con, [pick.episode_id for pick in picks])
+    strips = [(pick, make_strip(records[pick.episode_id])) for pick in picks]
+    hashes = [screen.sha256 for _, strip in strips for screen in strip.screens if screen.sha256]
+    return strips, data_uris(read_images(con, hashes))
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("solar_rl.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    environment.filters["px"] = _pixels
+    environment.filters["decimal"] = words.decimal
+    return environment
+
+
+def _pixels(value: float) -> str:
+    """Write a length with at most one decimal, so that the page stays small."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+@cache
+def _css() -> Any:
+    from markupsafe import Markup
+
+    text = resources.files("solar_rl.report").joinpath("page.css").read_text(encoding="utf-8")
+    return Markup("\n".join(line.strip() for line in text.splitlines() if line.strip()))
