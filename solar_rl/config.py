@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -34,6 +35,19 @@ class Config(BaseModel):
 
 
 C = TypeVar("C", bound=Config)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as of version 1.2: only true and false are booleans, so that ``alignment: off`` is a word."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|false|False)$"), list("tTfF")
+)
 
 
 class SourceConfig(Config):
@@ -242,7 +256,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         ConfigError: The file is missing, can't be read, isn't YAML, or isn't a mapping.
     """
     try:
-        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        data = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Loader)
     except FileNotFoundError:
         raise ConfigError("no such file", where=str(path), hint="check the path") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -326,7 +340,7 @@ def set_dotted(data: dict[str, Any], key: str, text: str) -> None:
         if not isinstance(data, dict):
             raise ConfigError(f"'{key}' does not name a field: '{part}' is a value", where=f"--{key}")
     try:
-        data[last] = yaml.safe_load(text)
+        data[last] = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError:
         data[last] = text
 

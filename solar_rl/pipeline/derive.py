@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 import polars as pl
-import yaml
 
 from solar_rl.columns import label_columns
 from solar_rl.config import DatasetConfig, set_dotted, validate_config
@@ -69,7 +69,7 @@ def plan(
         ConfigError: An override is unknown, wrong, or belongs to another stage.
     """
     manifest = read_manifest(folder)
-    data: dict[str, Any] = yaml.safe_load(yaml.safe_dump(manifest.config))
+    data = deepcopy(manifest.config)
     for key, text in overrides.items():
         if key.split(".")[0] not in MAY_CHANGE[stage]:
             allowed = ", ".join(f"--{block}.*" for block in MAY_CHANGE[stage])

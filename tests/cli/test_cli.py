@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+TOY = """
+name: toy
+source:
+  builder: toy_source:ToyBuilder
+  options: {episodes: 8}
+"""
+SOURCES = Path(__file__).parents[1] / "pipeline"
+
+
+def solar(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "solar_rl.cli", *map(str, arguments)]
+    environment = {
+        "PYTHONPATH": str(SOURCES),
+        "PATH": "/usr/bin:/bin",
+        "COLUMNS": "120",
+        "HOME": "/nonexistent",
+    }
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "toy.yaml").write_text(TOY)
+    run = solar("build", "toy.yaml", "--out", "toy-1.0.0", cwd=folder)
+    assert run.returncode == 0, run.stderr
+    assert "8 episodes" in run.stdout
+    return folder
+
+
+def test_build_again_says_that_nothing_changed(home: Path) -> None:
+    run = solar("build", "toy.yaml", "--out", "toy-1.0.0", cwd=home)
+    assert run.returncode == 0
+    assert "nothing changed" in run.stdout
+
+
+def test_build_takes_dotted_overrides_and_prints_json(home: Path) -> None:
+    run = solar("build", "toy.yaml", "--sampler.n=2", "--out", "two", "--limit", 3, "--json", cwd=home)
+    result = json.loads(run.stdout)
+    assert result["counts"]["episodes"] == 3
+    assert result["counts"]["candidates"] == 2 * result["counts"]["steps"]
+
+
+def test_dry_runs_write_nothing(home: Path) -> None:
+    for verb in (
+        ("build", "toy.yaml", "--out", "dry"),
+        ("shape", "toy-1.0.0", "--out", "dry", "--shaping.alignment", "paper"),
+        ("score", "toy-1.0.0", "--out", "dry", "--validity.preset", "lenient"),
+        ("report", "toy-1.0.0"),
+    ):
+        before = sorted(home.rglob("*"))
+        run = solar(*verb, "--dry-run", cwd=home)
+        assert run.returncode == 0, run.stderr
+        assert run.stdout
+        assert sorted(home.rglob("*")) == before
+
+
+def test_shape_makes_the_next_version_beside_the_old_one(home: Path) -> None:
+    run = solar("shape", "toy-1.0.0", "--shaping.alignment", "paper", "--json", cwd=home)
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["version"] == "1.0.1"
+    assert (home / "toy-1.0.1" / "manifest.json").exists()
+    assert solar("validate", "toy-1.0.1", cwd=home).returncode == 0
+
+
+def test_stats_print_tables_and_json(home: Path) -> None:
+    text = solar("stats", "toy-1.0.0", "first_failure", cwd=home)
+    assert text.returncode == 0, text.stderr
+    assert "first_failure" in text.stdout
+    data = json.loads(solar("stats", "toy-1.0.0", "--json", cwd=home).stdout)
+    assert {"first_failure", "validity", "rewards", "groups", "truncation"} <= data.keys()
+    assert all(isinstance(rows, list) for tables in data.values() for rows in tables.values())
+
+
+def test_query_speaks_table_json_csv_and_parquet(home: Path) -> None:
+    sql = "SELECT split, count(*) AS n FROM episodes GROUP BY split ORDER BY split"
+    rows = json.loads(solar("query", "toy-1.0.0", sql, "--format", "json", cwd=home).stdout)
+    assert rows == [{"split": "test", "n": 2}, {"split": "train", "n": 4}, {"split": "validation", "n": 2}]
+    assert solar("query", "toy-1.0.0", sql, "--format", "csv", cwd=home).stdout.splitlines()[1] == "test,2"
+    assert "validation" in solar("query", "toy-1.0.0", sql, cwd=home).stdout
+    solar("query", "toy-1.0.0", sql, "--format", "parquet", "--out", "n.parquet", cwd=home)
+    assert pl.read_parquet(home / "n.parquet")["n"].to_list() == [2, 4, 2]
+    nested = solar(
+        "query", "toy-1.0.0", "SELECT candidate_boxes FROM steps LIMIT 1", "--format", "csv", cwd=home
+    )
+    assert nested.returncode == 0, nested.stderr
+
+
+def test_validate_fails_with_exit_1_when_a_reward_was_edited(home: Path, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(home / "toy-1.0.0", tmp_path / "edited")
+    assert solar("validate", tmp_path / "edited").returncode == 0
+    victim = next((tmp_path / "edited" / "data" / "rewards").glob("train-*.parquet"))
+    edited = pl.read_parquet(victim).with_columns(pl.col("reward") + 0.25)
+    edited.write_parquet(victim)
+    run = solar("validate", tmp_path / "edited", "--json")
+    assert run.returncode == 1
+    assert "checks failed" in run.stderr
+    assert not all(check["passed"] for check in json.loads(run.stdout))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("build",), "DATASET is missing"),
+        (("build", "nowhere.yaml"), "no such file"),
+        (("build", "phon"), "is shipped"),
+        (("build", "toy.yaml", "--shaping.alignmet", "paper"), "did you mean 'alignment'?"),
+        (("build", "toy.yaml", "--sampler.n", "many"), "sampler.scripted.n"),
+        (("build", "toy.yaml", "--sampler.n"), "has no value"),
+        (("build", "toy.yaml", "--sampler.n", "4", "stray"), "unexpected argument 'stray'"),
+        (("build", "toy.yaml", "--prompt.format", "qwen"), "qwen"),
+        (("build", "toy.yaml", "--shaping.normalisation", "unit_mass"), "use normalisation: none"),
+        (("stats", "toy-1.0.0", "first_failur"), "no statistic is named"),
+        (("stats", "nowhere"), "nowhere"),
+        (("query", "toy-1.0.0", "SELEC 1"), "syntax error"),
+        (("query", "toy-1.0.0", "SELECT rewad FROM rewards"), "rewad"),
+        (("query", "toy-1.0.0", "SELECT 1", "--format", "parquet"), "--out"),
+        (("shape", "toy-1.0.0", "--sampler.n", "4"), "'shape' can't change 'sampler.n'"),
+        (("train", "phone_cpu/nothing"), "nothing"),
+        (("buld",), 'Did you mean "build"?'),
+    ],
+)
+def test_wrong_input_is_exit_2_and_one_clear_line(home: Path, arguments: tuple[str, ...], words: str) -> None:
+    run = solar(*arguments, cwd=home)
+    assert run.returncode == 2, run.stderr
+    assert words in run.stderr
+    assert "Traceback" not in run.stderr
+    assert run.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("name: [", "is not valid YAML"),
+        ("- a\n- b\n", "is not a mapping"),
+        ("name: toy\n", "key 'source' is missing"),
+        ("name: toy\nsource: {builder: nowhere}\n", "no builder is named 'nowhere'"),
+        ("name: toy\nsource: {builder: 'os:path'}\n", "no subclass"),
+        ("name: toy\nsource: {builder: 'nomodule:X'}\n", "can't be imported"),
+        ("name: toy\nsource: {builder: android_control}\n", "needs source.path"),
+        ("name: toy\nsource: {builder: android_control, path: nowhere}\n", "no such file or folder"),
+        ("name: toy\nversion: one\nsource: {builder: phone}\n", "'version'"),
+    ],
+)
+def test_a_wrong_dataset_yaml_is_exit_2_before_any_work(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "dataset.yaml").write_text(text)
+    run = solar("build", "dataset.yaml", "--out", "ds", cwd=tmp_path)
+    assert run.returncode == 2, run.stderr
+    assert words in run.stderr
+    assert not (tmp_path / "ds").exists()
+
+
+def test_every_verb_has_help_with_an_example() -> None:
+    verbs = ("demo", "build", "shape", "score", "validate", "stats", "query", "report", "train")
+    for verb in verbs:
+        run = solar(verb, "--help")
+        assert run.returncode == 0
+        assert f"Example: solar-rl {verb}" in " ".join(run.stdout.split())
+
+
+def test_fields_list_every_config_key() -> None:
+    text = solar("build", "--fields").stdout
+    for name in ("--shaping.alignment", "--sampler.error_rate", "--validity.click_sigma", "--source.path"):
+        assert name in text
