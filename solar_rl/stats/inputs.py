@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from solar_rl.actions import ACTION_TYPES
 from solar_rl.stats.question import Breakdown, Question, mean, share
 
 DIVERSITY_ROWS = 100_000
 """Completions are long: their diversity is measured on the first rows of the table alone."""
 
 _OFF_SCREEN = " OR ".join(f"{name} NOT BETWEEN 0 AND 1" for name in ("x", "y", "x2", "y2"))
+
+# a number for each action type, 0 for an answer that didn't parse: a set of them is a bit mask
+_KIND = f"coalesce(list_position({list(ACTION_TYPES)}, pred_action_type), 0)"
 
 SAMPLING = (
     Breakdown(
@@ -21,10 +25,10 @@ SAMPLING = (
         {mean("kinds")} AS action_types_a_step,
         {share("sum(unparsed)", "sum(n)")} AS parse_error_rate
         """,
-        """(
+        f"""(
           SELECT 'all' AS everything, first(action_type) AS action_type, count(*) AS n,
             count(raw_score) AS scored, count(*) FILTER (valid) AS valid, count(*) FILTER (pred_action_type IS NULL) AS unparsed,
-            count(DISTINCT pred_action_type) + max((pred_action_type IS NULL)::INTEGER) AS kinds
+            bit_count(bit_or(1 << {_KIND})) AS kinds
           FROM rewards GROUP BY episode_id, step_index
         )""",
     ),

@@ -135,6 +135,14 @@ def file_entry(folder: str | Path, path: str | Path, rows: int | None = None) ->
     return FileEntry(path=relative, sha256=sha256_file(full), bytes=full.stat().st_size, rows=rows)
 
 
+def list_files(folder: str | Path) -> list[str]:
+    """List every file of a dataset but the manifest as sorted relative paths, hidden ones left out."""
+    root = Path(folder)
+    paths = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    shown = [path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts)]
+    return sorted(path for path in shown if path != MANIFEST)
+
+
 def describe_files(folder: str | Path, known: Mapping[str, FileEntry] | None = None) -> list[FileEntry]:
     """Describe every file of a dataset but the manifest, sorted by path, hidden ones left out.
 
@@ -142,24 +150,14 @@ def describe_files(folder: str | Path, known: Mapping[str, FileEntry] | None = N
         folder: The dataset's folder.
         known: Entries by path that needn't be hashed again, such as those of hard-linked tables.
     """
+    return [(known or {}).get(path) or _described(Path(folder), path) for path in list_files(folder)]
+
+
+def _described(root: Path, path: str) -> FileEntry:
     import pyarrow.parquet as pq
 
-    root = Path(folder)
-    entries: list[FileEntry] = []
-    for path in sorted(root.rglob("*")):
-        relative = path.relative_to(root)
-        if (
-            not path.is_file()
-            or relative.as_posix() == MANIFEST
-            or any(p.startswith(".") for p in relative.parts)
-        ):
-            continue
-        if known and relative.as_posix() in known:
-            entries.append(known[relative.as_posix()])
-            continue
-        rows = pq.read_metadata(path).num_rows if path.suffix == ".parquet" else None
-        entries.append(file_entry(root, relative, rows))
-    return entries
+    rows = pq.read_metadata(root / path).num_rows if path.endswith(".parquet") else None
+    return file_entry(root, path, rows)
 
 
 def write_text(path: str | Path, text: str) -> Path:
