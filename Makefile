@@ -31,7 +31,7 @@ check: setup ## hold the fences: style, types, import order, layout
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest -q tests/test_layout.py
 
 format: setup ## let ruff rewrite the sources
