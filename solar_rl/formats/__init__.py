@@ -11,11 +11,26 @@ from functools import lru_cache
 
 from solar_rl.actions import Action
 from solar_rl.errors import ConfigError, ParseError
+from solar_rl.formats.agentcpm_gui import AGENTCPM_GUI
 from solar_rl.formats.base import Format, Frame
+from solar_rl.formats.os_atlas import OS_ATLAS
 from solar_rl.formats.plain_json import PlainJson
 from solar_rl.formats.qwen_mobile_use import QWEN3VL, QWEN25VL
+from solar_rl.formats.ui_tars import UI_TARS, UI_TARS_ABS
+from solar_rl.formats.ui_venus import UI_VENUS, UI_VENUS_1000
 
-FORMATS: dict[str, Format] = {each.name: each for each in (PlainJson(), QWEN25VL, QWEN3VL)}
+_ALL: tuple[Format, ...] = (
+    PlainJson(),
+    QWEN25VL,
+    QWEN3VL,
+    UI_TARS,
+    UI_TARS_ABS,
+    AGENTCPM_GUI,
+    UI_VENUS,
+    UI_VENUS_1000,
+    OS_ATLAS,
+)
+FORMATS: dict[str, Format] = {each.name: each for each in _ALL}
 """Every format by its name."""
 
 

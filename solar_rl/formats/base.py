@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from solar_rl.actions import Action
+from solar_rl.actions import ACTION_FIELDS, Action
+from solar_rl.errors import ActionError
 
 
 class Frame(NamedTuple):
@@ -41,3 +42,14 @@ class Format(Protocol):
             ParseError: The answer can't be read without a guess; its message is the stored reason.
         """
         ...
+
+
+def cant_say(family: str, action: Action) -> ActionError:
+    """Return the error for an action that a family lacks, with the fields that were given.
+
+    >>> str(cant_say("OS-Atlas", Action("press", keys=("ctrl", "c"))))
+    "OS-Atlas has no way to say press, keys=('ctrl', 'c')"
+    """
+    given = ((name, getattr(action, name)) for name in ACTION_FIELDS[1:])
+    fields = "".join(f", {name}={value!r}" for name, value in given if value is not None)
+    return ActionError(f"{family} has no way to say {action.action_type}{fields}")

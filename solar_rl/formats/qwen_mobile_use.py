@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import Any
 
 from solar_rl.actions import Action, opposite
-from solar_rl.errors import ActionError, ParseError
-from solar_rl.formats.base import Frame
+from solar_rl.errors import ParseError
+from solar_rl.formats.base import Frame, cant_say
 from solar_rl.formats.grid import THOUSAND, finger_direction, finger_path, grid_point
 from solar_rl.formats.reading import (
     build,
@@ -26,11 +26,12 @@ from solar_rl.formats.reading import (
     leading_object,
     member,
     point,
+    rest_is_empty,
     shown,
     string,
 )
 
-_TAG = "<tool_call>"
+_TAG, _END = "<tool_call>", "</tool_call>"
 _TOOL = "mobile_use"
 _BUTTONS = {"back": "back", "home": "home", "menu": "recent", "enter": "enter"}
 _BUTTON_NAMES = {"back": "Back", "home": "Home", "recent": "Menu", "enter": "Enter"}
@@ -64,13 +65,13 @@ class MobileUse:
                 failure with an answer, which it can't say.
         """
         call = {"name": _TOOL, "arguments": _arguments(action, self._fixed or frame)}
-        return f"{_TAG}\n{_ENCODE(call)}\n</tool_call>"
+        return f"{_TAG}\n{_ENCODE(call)}\n{_END}"
 
     def parse(self, text: str, frame: Frame) -> Action:
         """Read the first tool call; the tags may be lost, the JSON must be whole."""
         _, tag, rest = text.partition(_TAG)
-        arguments = _called(leading_object(rest) if tag else first_object(text))
-        return _read(arguments, self._fixed or frame)
+        call = _tagged(rest) if tag else first_object(text)
+        return _read(_called(call), self._fixed or frame)
 
 
 def _arguments(action: Action, grid: Frame) -> dict[str, Any]:
@@ -96,7 +97,16 @@ def _arguments(action: Action, grid: Frame) -> dict[str, Any]:
         return {"action": "terminate", "status": _STATUS_NAMES[action.status]}
     if action.status == "complete":
         return {"action": "answer", "text": action.text}
-    raise ActionError(f"mobile_use has no way to say {action}")
+    raise cant_say("mobile_use", action)
+
+
+def _tagged(rest: str) -> dict[str, Any]:
+    """Read the object in the tags: nothing else may stand there; the closing tag may be cut off."""
+    call, end = leading_object(rest)
+    inside, closed, _ = rest[end:].partition(_END)
+    if not (rest_is_empty(inside, 0) or (not closed and _END.startswith(inside.strip()))):
+        raise ParseError("something follows the JSON object")
+    return call
 
 
 def _called(call: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +115,7 @@ def _called(call: dict[str, Any]) -> dict[str, Any]:
         raise ParseError(f"the tool is {shown(name)}, expected {_TOOL!r}")
     arguments = member(call, "arguments", "the tool call")
     if isinstance(arguments, str):
-        arguments = leading_object(arguments)
+        arguments, _ = leading_object(arguments)
     if not isinstance(arguments, dict):
         raise ParseError("'arguments' is not a JSON object")
     return arguments
@@ -159,7 +169,7 @@ def _system_prompt(grid: Frame) -> str:
 Answer with one call, as JSON between tags:
 {_TAG}
 {{"name": "{_TOOL}", "arguments": {{"action": ...}}}}
-</tool_call>"""
+{_END}"""
 
 
 def _signature(grid: Frame) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from typing import Any
 from solar_rl.actions import Action
 from solar_rl.errors import ActionError, ParseError
 
-_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)"
-_PAIR = re.compile(rf"\s*[\[(]?\s*({_NUMBER})\s*,\s*({_NUMBER})\s*[\])]?\s*")
+NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)"
+_PAIR = re.compile(rf"\s*[\[(]?\s*({NUMBER})\s*,\s*({NUMBER})\s*[\])]?\s*")
 _FENCE = re.compile(r"\s*```\w*\s*")
 _SHOWN = 40
 
@@ -33,11 +33,14 @@ def first_object(text: str) -> dict[str, Any]:
     start = text.find("{")
     if start < 0:
         raise ParseError("no JSON object")
-    return _decode(text, start)
+    return _decode(text, start)[0]
 
 
-def leading_object(text: str) -> dict[str, Any]:
+def leading_object(text: str) -> tuple[dict[str, Any], int]:
     """Read the JSON object that a text begins with, after white space or the opening of a code fence.
+
+    Returns:
+        The object, and where it ends in the text.
 
     Raises:
         ParseError: As ``first_object``, or something else comes first.
@@ -49,15 +52,20 @@ def leading_object(text: str) -> dict[str, Any]:
     return _decode(text, start)
 
 
-def _decode(text: str, start: int) -> dict[str, Any]:
+def rest_is_empty(text: str, end: int) -> bool:
+    """Tell whether nothing but white space and the end of a code fence follows."""
+    return text[end:].strip() in ("", "```")
+
+
+def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
     try:
-        value, _ = _DECODER.raw_decode(text, start)
+        value, end = _DECODER.raw_decode(text, start)
     except ParseError:
         raise
     except (ValueError, RecursionError):
         raise ParseError("broken JSON") from None
     assert isinstance(value, dict), "raw_decode at a brace gives an object"
-    return value
+    return value, end
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ launches = st.builds(Action, st.just("open_app"), app_name=texts)
 buttons = st.builds(Action, st.just("press"), button=st.sampled_from(BUTTONS))
 waits = st.just(Action("wait"))
 endings = st.builds(Action, st.just("finished"), status=st.sampled_from(STATUSES))
-answers = st.builds(Action, st.just("finished"), status=st.just("complete"), text=texts)
+answers = st.builds(Action, st.just("finished"), status=st.just("complete"), text=texts.filter(bool))
 phone_actions = st.one_of(clicks, long_presses, scrolls, typed, launches, buttons, waits, endings, answers)
 drags = st.builds(Action, st.just("drag"), x=unit, y=unit, x2=unit, y2=unit)
 desktop_actions = st.one_of(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from solar_rl.actions import Action
+from solar_rl.actions import Action, path_direction
 from solar_rl.errors import ParseError
 from solar_rl.formats import FORMATS, get_format
 from solar_rl.formats.base import Frame
@@ -40,6 +40,8 @@ def in_androidcontrol_words(action: Action) -> dict:
         said["goal_status"] = action.status
     if action.finger_direction:
         said["finger_direction"] = action.finger_direction
+    if kind == "drag":
+        said["finger_direction"] = path_direction(action.x, action.y, action.x2, action.y2)
     return said
 
 
@@ -51,5 +53,10 @@ def test_row(row):
         with pytest.raises(ParseError):
             fmt.parse(row["raw"], frame)
         return
-    said = in_androidcontrol_words(fmt.parse(row["raw"], frame))
+    action = fmt.parse(row["raw"], frame)
+    said = in_androidcontrol_words(action)
+    for key in ("content_direction", "direction_word"):
+        assert expected.get(key) in (None, action.direction)
+    if "direction_word" in expected:  # the family's word has no fixed sense, so the set states none
+        del said["finger_direction"]
     assert said == {key: value for key, value in expected.items() if key not in AFTERTHOUGHTS}

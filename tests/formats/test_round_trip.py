@@ -1,7 +1,7 @@
 """Every family says every phone action and reads it back within its grid."""
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from phone_actions import (
     assert_same,
     clicks,
@@ -12,7 +12,7 @@ from phone_actions import (
     scrolls,
 )
 
-from solar_rl.actions import Action
+from solar_rl.actions import BUTTONS, DIRECTIONS, Action
 from solar_rl.errors import ActionError, ConfigError
 from solar_rl.formats import FORMATS, get_format, parse_completion
 from solar_rl.formats.base import Frame
@@ -27,13 +27,60 @@ def grid_of(name: str, frame: Frame) -> Frame:
 
 
 PIXELS = {"qwen25vl_mobile_use", "ui_tars_abs", "ui_venus"}
+OPEN, RECENT = Action("open_app", app_name="Zoho Meeting"), Action("press", button="recent")
+GIVING_UP = Action("finished", status="infeasible")
+ANSWER = Action("finished", status="complete", text="about 3 o'clock")
+PHONE_ACTIONS = (
+    Action("click", x=0.2, y=0.7),
+    Action("long_press", x=0.2, y=0.7),
+    *(Action("scroll", direction=way) for way in DIRECTIONS),
+    Action("input_text", text="it's \\ [1], (2)"),
+    OPEN,
+    *(Action("press", button=button) for button in BUTTONS),
+    Action("wait"),
+    Action("finished", status="complete"),
+    GIVING_UP,
+    ANSWER,
+)
+LACKING = {
+    ("ui_tars", RECENT),
+    ("ui_tars_abs", RECENT),
+    ("ui_venus", GIVING_UP),
+    ("ui_venus_1000", GIVING_UP),
+    ("agentcpm_gui", OPEN),
+    ("agentcpm_gui", ANSWER),
+    ("os_atlas", ANSWER),
+}
+"""What a family has no words for, read from its own prompts."""
 
 
-@pytest.mark.parametrize("name", ["json", "qwen25vl_mobile_use", "qwen3vl_mobile_use"])
-@given(action=phone_actions, frame=frames)
-def test_phone_actions_survive(name, action, frame):
+@pytest.mark.parametrize("name", FORMATS)
+@given(action=phone_actions | desktop_actions, frame=frames)
+def test_what_a_family_can_say_survives(name, action, frame):
     fmt = get_format(name)
+    try:
+        fmt.render(action, frame)
+    except ActionError as error:
+        assert "no way to say" in error.message or "can't write" in error.message
+        assume(False)
     assert_same(fmt.parse(fmt.render(action, frame), frame), action, grid_of(name, frame))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("action", PHONE_ACTIONS, ids=lambda a: a.action_type)
+def test_every_family_says_every_phone_action(name, action):
+    fmt = get_format(name)
+    if (name, action) in LACKING:
+        with pytest.raises(ActionError, match="no way to say"):
+            fmt.render(action, PHONE)
+        return
+    read = fmt.parse(fmt.render(action, PHONE), PHONE)
+    assert_same(read, action, grid_of(name, PHONE))
+
+
+@given(action=phone_actions, frame=frames)
+def test_mobile_use_says_every_phone_action_there_can_be(action, frame):
+    assert_same(QWEN.parse(QWEN.render(action, frame), frame), action, frame)
 
 
 @given(action=desktop_actions, frame=frames)

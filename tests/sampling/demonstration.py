@@ -6,6 +6,9 @@ from PIL import Image
 
 from solar_rl.actions import Action, Box
 from solar_rl.config import PromptConfig
+from solar_rl.errors import ActionError
+from solar_rl.formats import get_format
+from solar_rl.formats.base import Frame
 from solar_rl.prompts import build_request
 from solar_rl.sampling.base import candidate_seed
 from solar_rl.schema import Episode, Screenshot, Step
@@ -44,6 +47,19 @@ def make_episode(actions=ACTIONS, *, images=True, box: Box | None = None) -> Epi
         for i, action in enumerate(actions)
     )
     return Episode("e", "test", "android", "Set an alarm", steps)
+
+
+def said_by(name: str) -> Episode:
+    """The demonstration without the actions that a format lacks."""
+    fmt, kept = get_format(name), []
+    for action in ACTIONS:
+        try:
+            fmt.render(action, Frame(*SIZE))
+        except ActionError:
+            continue
+        kept.append(action)
+    assert len(kept) >= len(ACTIONS) - 1
+    return make_episode(tuple(kept))
 
 
 def make_requests(episode: Episode, prompt: PromptConfig, n: int = 8, seed: int = 0):

@@ -1,7 +1,7 @@
 """What the policy is told, and that the tables are enough to say it again."""
 
 import pytest
-from demonstration import ACTIONS, SIZE, make_episode
+from demonstration import SIZE, make_episode, said_by
 
 from solar_rl.actions import Action
 from solar_rl.config import PromptConfig
@@ -83,14 +83,16 @@ def test_the_system_prompt_is_the_format_s():
 @pytest.mark.parametrize("level", ["high", "low"])
 def test_plain_values_give_the_very_same_prompt(name, observation, level):
     config = PromptConfig(format=name, observation=observation, level=level)
-    for step in EPISODE.steps:
-        request = build_request(EPISODE, step, config, n=1, seed=0)
+    episode = said_by(name)
+    actions = [step.action for step in episode.steps]
+    for step in episode.steps:
+        request = build_request(episode, step, config, n=1, seed=0)
         frame = frame_for(*SIZE, config)
         assert frame == request.frame == frame_of(step, config)
         again = messages_for(
             "Set an alarm",
             step.instruction,
-            ACTIONS[: step.step_index],
+            actions[: step.step_index],
             frame,
             step.screen_text,
             config,

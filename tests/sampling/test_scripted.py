@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from demonstration import ACTIONS, make_episode, make_requests
+from demonstration import ACTIONS, make_episode, make_requests, said_by
 
 from solar_rl.actions import Action, Box
 from solar_rl.config import PromptConfig, ScriptedSampler
@@ -36,9 +36,10 @@ def mistakes(kind: str, label: Action, n=400, box=None):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_without_mistakes_every_answer_is_the_recorded_action(name):
-    prompt = PromptConfig(format=name)
-    for step, drawn in zip(EPISODE.steps, answers(ScriptedSampler(error_rate=0), prompt), strict=True):
-        request = make_requests(EPISODE, prompt)[step.step_index]
+    prompt, episode = PromptConfig(format=name), said_by(name)
+    drawn_at = answers(ScriptedSampler(error_rate=0), prompt, episode=episode)
+    for step, drawn in zip(episode.steps, drawn_at, strict=True):
+        request = make_requests(episode, prompt)[step.step_index]
         for completion in drawn:
             action, reason = parse_completion(name, completion.text, request.frame)
             assert reason is None
@@ -133,13 +134,13 @@ def test_wrong_text_of_one_word_differs_and_is_not_empty(word):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_unparsable_answers_do_not_parse_in_any_format(name):
-    prompt = PromptConfig(format=name)
-    drawn = answers(only("unparsable"), prompt, n=64)
+    prompt, episode = PromptConfig(format=name), said_by(name)
+    drawn = answers(only("unparsable"), prompt, n=64, episode=episode)
     texts = {c.text for row in drawn for c in row}
     assert PROSE in texts
     assert len(texts) > 5
     for text in texts:
-        assert parse_completion(name, text, make_requests(EPISODE, prompt)[0].frame)[0] is None
+        assert parse_completion(name, text, make_requests(episode, prompt)[0].frame)[0] is None
 
 
 def test_every_kind_is_possible_for_some_action_and_made_by_something():
