@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,18 +37,19 @@ def write_report(folder: str | Path, manifest: Manifest | None = None) -> Path:
 
 
 def episode_strip(
-    folder: str | Path, episode_id: str, candidates: int = 3, out: str | Path = "episode.png"
+    folder: str | Path, episode_id: str, candidates: int | Sequence[int] = 3, out: str | Path = "episode.png"
 ) -> Path:
     """Draw one episode as a picture: screens, a few candidates that differ, rewards and their sums.
 
     Args:
         folder: The dataset's folder.
         episode_id: Which episode.
-        candidates: Rows to draw: a success, the longest failure, the earliest one, then by index.
+        candidates: How many rows to draw (a success, the longest failure, the earliest one, then by
+            index), or which candidates by index.
         out: Where to write; the ending .png or .svg decides the kind.
 
     Raises:
-        InputError: No such episode, no complete dataset, or another ending.
+        InputError: No such episode or candidate, no complete dataset, or another ending.
     """
     from solar_rl.report.picture import draw_strip
 

@@ -129,19 +129,18 @@ class Columns:
 
     @cached_property
     def x_ticks(self) -> list[Tick]:
-        """Return as many column labels as fit side by side."""
+        """Return as many column labels as fit side by side: round ones, zero if there is one, and the last."""
         if not self.stacks:
             return []
         pitch = (RIGHT - LEFT) / len(self.stacks)
-        widest = max(len(stack.label) for stack in self.stacks)
-        every = max(1, math.ceil((7.5 * widest + 8) / pitch))
-        shift = 0.0 if self.edges else 0.5
         labels = [*(stack.label for stack in self.stacks), *([self.end] if self.end else [])]
-        return [
-            Tick(LEFT + (index + shift) * pitch, label)
-            for index, label in enumerate(labels)
-            if index % every == 0
-        ]
+        needed = (7.5 * max(map(len, labels)) + 6) / pitch
+        every = next((step for step in (1, 2, 5, 10, 20, 50, 100) if step >= needed), len(labels))
+        start = next((index for index, label in enumerate(labels) if label in ("0", "0.0")), 0) % every
+        last = len(labels) - 1
+        shown = [index for index in range(start, last, every) if last - index >= needed] + [last]
+        shift = 0.0 if self.edges else 0.5
+        return [Tick(LEFT + (index + shift) * pitch, labels[index]) for index in shown]
 
     def _y(self, value: float) -> float:
         return BOTTOM - (BOTTOM - TOP) * value / self.top

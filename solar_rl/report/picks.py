@@ -23,7 +23,7 @@ WITH per_episode AS (
 """
 _MIXED = """
 SELECT * FROM per_episode WHERE longest > 0 AND mean_reward IS NOT NULL
-ORDER BY won BETWEEN 1 AND n - 1 DESC, ref_len BETWEEN 5 AND 12 DESC, longest DESC, episode_id LIMIT 1
+ORDER BY won BETWEEN 1 AND n - 1 DESC, ref_len BETWEEN 5 AND 8 DESC, longest DESC, episode_id LIMIT 1
 """
 _BEST = """
 SELECT * FROM per_episode WHERE mean_reward IS NOT NULL

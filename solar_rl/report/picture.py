@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from solar_rl.report.strip import (
     Cell,
     Line,
     Mark,
+    Records,
     Rect,
     Screen,
     Strip,
@@ -39,12 +40,19 @@ CELLS = {
     "absent": ("#ececec", "#b3b8bf", SOFT),
     "unscored": ("#f5ecd0", UNSCORED, UNSCORED),
 }
+KEY = {
+    "prefix": "valid prefix: shares the gap to the target",
+    "breakdown": "breakdown: −(1 − s)",
+    "later": "valid again: a segment of its own",
+    "after": "after t*: thrown away",
+    "unscored": "unscored",
+}
 DPI, ZOOM = 100, 1.18
 MARGIN, NAMES, TOTALS, GAP = 26, 142, 176, 8
 SCREENS_TOP, ROW = 116, 66
 
 
-def draw_strip(folder: Path, episode_id: str, candidates: int, out: Path) -> Path:
+def draw_strip(folder: Path, episode_id: str, candidates: int | Sequence[int], out: Path) -> Path:
     """Draw one episode; see ``solar_rl.report.episode_strip``."""
     if out.suffix not in (".png", ".svg"):
         raise InputError(
@@ -54,11 +62,23 @@ def draw_strip(folder: Path, episode_id: str, candidates: int, out: Path) -> Pat
         records = read_records(con, [episode_id]).get(episode_id)
         if records is None:
             raise InputError(f"no episode is named '{episode_id}'", where=str(folder))
-        strip = make_strip(records, telling_candidates(records.trajectories, candidates))
+        strip = make_strip(records, _chosen(records, candidates))
         images = read_images(con, [screen.sha256 for screen in strip.screens if screen.sha256])
     figure = _draw(strip, images)
     _save(figure, out)
     return out
+
+
+def _chosen(records: Records, candidates: int | Sequence[int]) -> Sequence[int]:
+    if isinstance(candidates, int):
+        return telling_candidates(records.trajectories, candidates)
+    known = {row["candidate_index"] for row in records.trajectories}
+    if not candidates or not known.issuperset(candidates):
+        where = f"episode {records.episode['episode_id']}"
+        raise InputError(
+            f"no such candidates: {list(candidates)}", where=where, hint=f"there is: {sorted(known)}"
+        )
+    return candidates
 
 
 def _save(figure: Figure, out: Path) -> None:
@@ -78,7 +98,7 @@ def _draw(strip: Strip, images: Mapping[str, bytes]) -> Figure:
     tallest = max(ZOOM * screen.height for screen in strip.screens)
     rows_top = SCREENS_TOP + tallest + 40
     width = lefts[-1] + widths[-1] + GAP + TOTALS + MARGIN
-    height = rows_top + ROW * len(strip.lines) + MARGIN + 8
+    height = rows_top + ROW * len(strip.lines) + 62
     figure = Figure(figsize=(width / DPI, height / DPI))
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
     axes.axis("off")
@@ -87,8 +107,10 @@ def _draw(strip: Strip, images: Mapping[str, bytes]) -> Figure:
         _screen(axes, screen, images, (left + (column - ZOOM * screen.width) / 2, SCREENS_TOP))
         words = shorten(screen.words, int(column / 8.6))
         _text(axes, left + column / 2, rows_top - 16, words, 14, INK, ha="center")
+    _text(axes, lefts[-1] + widths[-1] + GAP + 10, rows_top - 16, "sum of rewards", 14, SOFT)
     for index, line in enumerate(strip.lines):
         _line(axes, line, rows_top + index * ROW, lefts, widths)
+    _key(axes, strip, lefts[0], height - 36)
     return figure
 
 
@@ -109,6 +131,20 @@ def _heading(axes: Axes, strip: Strip) -> None:
         y = SCREENS_TOP + 76 + 26 * row
         _point(axes, tone, MARGIN + 8, y)
         _text(axes, MARGIN + 24, y, name, 14, SOFT)
+
+
+def _key(axes: Axes, strip: Strip, left: float, y: float) -> None:
+    """Say what the tones of the cells mean, those that occur."""
+    from matplotlib.patches import Rectangle
+
+    occurring = {cell.tone for line in strip.lines for cell in line.cells}
+    for tone, meaning in KEY.items():
+        if tone in occurring:
+            ground, edge, _ = CELLS[tone]
+            axes.add_patch(Rectangle((left, y - 8), 24, 16, fc=ground, ec="none"))
+            axes.add_patch(Rectangle((left, y - 8), 4, 16, fc=edge, ec="none"))
+            _text(axes, left + 33, y, meaning, 13.5, SOFT)
+            left += 68 + 7.6 * len(meaning)
 
 
 def _text(axes: Axes, x: float, y: float, text: str, size: float, color: str, **more: Any) -> None:

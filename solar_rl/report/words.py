@@ -94,7 +94,7 @@ def percent(share: float | None, digits: int | None = None) -> str:
 def tiny(value: float | None) -> str:
     """Write an error near zero as a power of ten.
 
-    >>> tiny(4.4e-16)
+    >>> tiny(4.4e-16).replace(THIN, " ")
     '4.4 × 10⁻¹⁶'
     """
     if value is None:
@@ -103,7 +103,7 @@ def tiny(value: float | None) -> str:
         return "0"
     mantissa, exponent = f"{value:.1e}".split("e")
     digits = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{mantissa} × 10{digits}"
+    return f"{mantissa}{THIN}×{THIN}10{digits}"
 
 
 def shorten(text: str, limit: int) -> str:

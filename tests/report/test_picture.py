@@ -34,8 +34,16 @@ def test_rows_are_a_success_the_longest_and_the_earliest_failure(dataset, tmp_pa
     assert [f"candidate {k}" in text for k in range(4)] == [True, True, True, False]
 
 
+def test_rows_can_be_named(dataset, tmp_path):
+    text = episode_strip(dataset, "alarm", [3, 0], tmp_path / "a.svg").read_text()
+    assert text.index("candidate 3") < text.index("candidate 0")
+    assert "candidate 1" not in text
+
+
 def test_wrong_names_are_the_users_fault(dataset, tmp_path):
     with pytest.raises(InputError, match="no episode is named 'nobody'"):
         episode_strip(dataset, "nobody", 3, tmp_path / "a.png")
+    with pytest.raises(InputError, match=r"no such candidates: \[9\]"):
+        episode_strip(dataset, "alarm", [9], tmp_path / "a.png")
     with pytest.raises(InputError, match=r"can't draw a '\.gif' picture"):
         episode_strip(dataset, "alarm", 3, tmp_path / "a.gif")
