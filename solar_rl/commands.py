@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from solar_rl.config import DatasetConfig, field_docs, load_dataset_config
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from solar_rl.pipeline import Built
 
+SHOWN_ROWS = 20
+"""Rows of a table when all statistics are printed at once."""
 log = Console(stderr=True, highlight=False)
 
 
@@ -108,11 +111,13 @@ def validate(dataset: str, *, all_images: bool, as_json: bool) -> None:
         _print_json([check._asdict() for check in checks])
     else:
         for check in checks:
-            mark = "[green]ok  [/]" if check.passed else "[red]FAIL[/]"
-            _console().print(f"{mark} {check.name} [dim]({check.count:,})[/] {check.detail}", highlight=False)
+            mark = "[green]ok  [/]" if check.passed else f"[red]FAIL[/] {check.count:,}"
+            _console().print(f"{mark} {check.name} [dim]{escape(check.detail)}[/]", highlight=False)
     failed = [check.name for check in checks if not check.passed]
     if failed:
         raise CheckFailed(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}", where=dataset)
+    if not as_json:
+        print(f"all {len(checks)} checks passed")
 
 
 def stats(dataset: str, name: str | None, *, as_json: bool) -> None:
@@ -130,7 +135,7 @@ def stats(dataset: str, name: str | None, *, as_json: bool) -> None:
         return
     for each, tables in found.items():
         for title, table in tables.items():
-            print_table(table, title=f"{each}: {title}")
+            print_table(table, title=f"{each}: {title}", rows=None if name else SHOWN_ROWS)
 
 
 def query(dataset: str, sql: str, *, format: str, out: Path | None, rows: int) -> None:
@@ -172,22 +177,30 @@ def print_fields() -> None:
     _console().print(table)
 
 
-def print_table(table: pl.DataFrame, *, title: str | None = None) -> None:
-    """Print a frame as a table that people read: aligned, rounded, nulls as a dash."""
+def print_table(table: pl.DataFrame, *, title: str | None = None, rows: int | None = None) -> None:
+    """Print a frame as a table that people read: aligned, rounded, nulls as a dash.
+
+    Args:
+        table: What to print.
+        title: A line above it.
+        rows: Print at most this many rows and say how many more there are (default: all).
+    """
     from rich import box
     from rich.table import Table
 
-    shown = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    if title:
+        print(title)
+    shown = Table(box=box.SIMPLE_HEAD)
     for name, dtype in table.schema.items():
         shown.add_column(name, justify="right" if dtype.is_numeric() else "left", overflow="fold")
-    for row in table.iter_rows():
+    for row in table.head(rows or table.height).iter_rows():
         shown.add_row(*(_cell(value) for value in row))
     _console().print(shown)
+    if rows and table.height > rows:
+        print(f"  ... and {table.height - rows:,} more rows\n")
 
 
 def _cell(value: Any) -> str:
-    from rich.markup import escape
-
     if value is None:
         return "[dim]-[/]"
     if isinstance(value, bool):
@@ -249,7 +262,7 @@ def _print_plan(plan: Mapping[str, Any], as_json: bool) -> None:
 
 
 def _write_rows(table: pl.DataFrame, format: str, out: Path | None) -> None:
-    if format == "parquet":
+    if format == "parquet" and out is not None:
         table.write_parquet(out)
         return
     if format == "csv":

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from solar_rl.errors import ConfigError
 
@@ -231,6 +231,11 @@ class DatasetConfig(Config):
     """About this many rows in table preview."""
     shard_episodes: int = Field(default=64, ge=1, json_schema_extra=SPEED_ONLY)
     """Episodes a unit of work: what a kill can cost."""
+
+    @field_validator("sampler", mode="before")
+    @classmethod
+    def _scripted_by_default(cls, value: Any) -> Any:
+        return {"type": "scripted"} | value if isinstance(value, dict) else value
 
 
 def load_dataset_config(path: str | Path, overrides: Mapping[str, str] | None = None) -> DatasetConfig:

@@ -54,7 +54,7 @@ def finish(
     write_text(out / "views.sql", query.views_sql())
     reasons = dict(sorted(Counter(reject.reason for reject in rejects).items()))
     with query.connect(out, unfinished=True) as con:
-        laws = stats.check_laws(con)
+        laws = stats.compute(con, "checks")["Laws"]
         figures = stats.headline(con)
         shown = {title: table for name in CARD_STATS for title, table in stats.compute(con, name).items()}
     tables = tuple(describe_files(out, known))
