@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 import pytest
+
+from solar_rl.cli import main
 
 TOY = """
 name: toy
@@ -17,15 +22,33 @@ source:
 SOURCES = Path(__file__).parents[1] / "pipeline"
 
 
-def solar(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "solar_rl.cli", *map(str, arguments)]
-    environment = {
-        "PYTHONPATH": str(SOURCES),
-        "PATH": "/usr/bin:/bin",
-        "COLUMNS": "120",
-        "HOME": "/nonexistent",
-    }
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+class Run(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def solar(*arguments: object, cwd: Path | None = None) -> Run:
+    """Run the command line in this process, as a shell in ``cwd`` would."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.syspath_prepend(SOURCES)
+        patch.setenv("COLUMNS", "120")
+        if cwd is not None:
+            patch.chdir(cwd)
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+    return Run(code, out.getvalue(), err.getvalue())
+
+
+def test_a_shell_gets_the_exit_code_and_a_clean_stdout(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "solar_rl.cli", "build", "nowhere.yaml"]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert run.returncode == 2
+    assert run.stdout == ""
+    assert run.stderr.count("\n") == 1
 
 
 @pytest.fixture(scope="module")
