@@ -14,6 +14,9 @@ from .blocks import Choice
 from .screen import Dialog, Look, Screen, Status, lay_out
 from .widgets import HEIGHT, WIDTH, hit
 
+SYSTEM_VERBS = ("popup", "nav", "launch", "up", "dismiss", "hide", "focus", "clear", "enter", "type", "erase")
+"""Verbs of keys that the phone handles itself; no app may use them for its own."""
+
 A = TypeVar("A", bound=App)
 
 _SCROLL_SHARE = 0.65
@@ -124,6 +127,8 @@ class Phone:
             self.loading -= 1
         if not was_loading or action.button == "home":
             self._do(action)
+            if action.action_type in ("click", "input_text", "press"):
+                self._reveal()
         self.toast, self.front.toast = self.front.toast or self.toast, ""
         if self.front.busy:
             self._load(self.front.busy)
@@ -179,6 +184,16 @@ class Phone:
             front.drafts[front.focus or ""] = have + argument if verb == "type" else have[:-1]
         else:
             front.tap(key)
+
+    def _reveal(self) -> None:
+        """Scroll so that the keyboard doesn't cover the field it writes into."""
+        self._screen = None
+        screen = self.screen
+        place = screen.places.get(f"focus:{self.front.focus}")
+        if place is not None and self.front.menu is None:
+            lowest = place[1] + 8 - screen.viewport.height
+            highest = max(place[0] - 8, 0)
+            self.scrolls[self._place()] = min(max(screen.scroll, lowest), highest, screen.max_scroll)
 
     def _answer(self, argument: str) -> None:
         if argument == "accept" and self.popup is not None:

@@ -66,7 +66,7 @@ class Contacts(App):
             buttons(Choice("call:", "Call"), Choice("write:", "Message")),
             header("Contact info"),
             row("", self.people[name], "Mobile", Lead("tinted", "phone")),
-            buttons(Choice(f"erase:{name}", "Delete contact", "outlined")),
+            buttons(Choice(f"remove:{name}", "Delete contact", "outlined")),
         )
         tools = (Tool(f"star:{name}", star, said), Tool(f"edit:{name}", "edit", "Edit contact"))
         return Page("", blocks, up=True, tools=tools, dialog=self.menu_dialog())
@@ -112,9 +112,9 @@ class Contacts(App):
         """Mark or unmark a favourite."""
         self.starred ^= {name}
 
-    def on_erase(self, name: str) -> None:
+    def on_remove(self, name: str) -> None:
         """Ask whether to delete."""
-        self.menu = ("erase", name)
+        self.menu = ("remove", name)
 
     def on_delete(self, name: str) -> None:
         """Delete, and go back to the list."""
@@ -171,6 +171,6 @@ class Contacts(App):
         return tap("new:", "Tap the add button") if self.route == ("home",) else self.leave()
 
     def _remove(self, name: str) -> Intent:
-        if self.menu == ("erase", name):
+        if self.menu == ("remove", name):
             return tap(f"delete:{name}", "Confirm the deletion")
-        return self.look(("card", name)) or tap(f"erase:{name}", f"Tap delete for {name}")
+        return self.look(("card", name)) or tap(f"remove:{name}", f"Tap delete for {name}")
