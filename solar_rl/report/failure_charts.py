@@ -168,10 +168,10 @@ def _valid_shares(rows: Sequence[Row], key: str, of: str) -> Bars:
 
 
 def _valid_steps(rows: Sequence[Row]) -> Columns:
-    scored = [row for row in rows if row["scored"]]
+    enough = sum(row["scored"] for row in rows) / 100
     note = "No answer was scored."
-    if scored:
-        low = min(scored, key=lambda row: row["validity"])
+    if enough:
+        low = min((row for row in rows if row["scored"] >= enough), key=lambda row: row["validity"])
         note = f"Lowest at step {low['step_index']} ({percent(low['validity'])} of {integer(low['scored'])})."
     stacks = tuple(_valid_stack(str(row["step_index"]), row) for row in rows)
     return Columns("Validity by step", note, "step", "valid share", stacks, shares=True)
@@ -184,10 +184,8 @@ def _valid_tenths(rows: Sequence[Row]) -> Columns:
         first, last = scored[0]["validity"], scored[-1]["validity"]
         note = f"{percent(first)} in the first tenth of an episode, {percent(last)} in the last."
     stacks = tuple(_valid_stack(f"{10 * row['tenth']:.0f}%", row) for row in rows)
-    axis = "share of the recorded steps"
-    return Columns(
-        "Validity by relative position", note, axis, "valid share", stacks, shares=True, edges=True
-    )
+    title, axis = "Validity by relative position", "share of the recorded steps"
+    return Columns(title, note, axis, "valid share", stacks, shares=True, edges=True, end="100%")
 
 
 def _valid_stack(label: str, row: Row) -> Stack:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from solar_rl.report.words import decimal
 
@@ -66,7 +66,8 @@ def pick_episodes(con: Connection) -> list[Pick]:
     return picks
 
 
-def _why(row: dict[str, float]) -> str:
-    won = f"{row['won']} of {row['n']} candidates finish its {row['ref_len']} steps"
-    failed = f"; the best failure holds for {row['longest']}" if row["won"] < row["n"] else ""
+def _why(row: dict[str, Any]) -> str:
+    steps = "its only step" if row["ref_len"] == 1 else f"all {row['ref_len']} steps"
+    won = f"{row['won']} of {row['n']} candidates get through {steps}"
+    failed = f"; the longest failure holds for {row['longest']}" if row["won"] < row["n"] else ""
     return f"{won}{failed}. Mean R_traj {decimal(row['mean_reward'])}."

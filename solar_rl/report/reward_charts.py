@@ -146,7 +146,9 @@ def _group_sizes(rows: Sequence[Row]) -> Columns:
 
     total = sum(row["groups"] for row in rows)
     none = sum(row["groups"] for row in rows if row["valid"] == 0)
-    note = f"No candidate is valid in {percent(over(none, total))} of the groups."
+    note = f"No candidate is valid in {percent(none / total)} of the groups."
+    if not none:
+        note = "Every group has a valid candidate."
     legend = (("valid", "with spread"), ("gone", "dropped"))
     axis = "valid candidates in the group"
     return Columns(
@@ -180,7 +182,7 @@ def _lost_lengths(rows: Sequence[Row]) -> Bars:
         )
         for row in rows
     )
-    note = "The longer the episode, the more of it truncation throws away."
+    note = f"From short to long episodes: {', '.join(percent(row['lost_share']) for row in rows)}."
     return Bars(
         "Truncation loss by length", note, "share lost, and lost answers; androidcontrol buckets", bars
     )

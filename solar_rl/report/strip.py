@@ -219,25 +219,36 @@ def _mark(answer: Row, width: int, height: int) -> Mark | None:
 
 
 def _drawn(row: Row, prefix: str, width: int, height: int, named: tuple[str, int | None, str]) -> Mark | None:
-    """Place an action on the screen; None for one that has no place there.
-
-    A scroll without a start point is drawn in the middle, candidates' ones beside the expert's.
-    """
+    """Place an action on the screen; None for one that has no place there."""
     candidate = named[1]
     kind = row[f"{prefix}action_type"]
     if kind not in SPATIAL:
         return None
     x, y = row[f"{prefix}x"], row[f"{prefix}y"]
-    aside = 0 if candidate is None else 9 * (candidate // 2 + 1) * (-1) ** candidate / width
-    x, y = (0.5 + aside, 0.5) if x is None or y is None else (x, y)
+    x, y = _place(row, prefix, width, candidate)
     x2, y2 = x, y
     if kind == "scroll":  # the arrow shows where the content goes, whatever the finger did
         dx, dy = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}[row[f"{prefix}direction"]]
-        x2, y2 = x + 56 * dx / width, y + 56 * dy / height
+        across, along = 28 * dx / width, 28 * dy / height
+        x, y, x2, y2 = x - across, y - along, x + across, y + along
     elif kind == "drag":
         x2, y2 = row[f"{prefix}x2"], row[f"{prefix}y2"]
     shape = "arrow" if kind in ("scroll", "drag") else "point"
     return Mark(shape, x * width, y * height, x2 * width, y2 * height, *named)
+
+
+def _place(row: Row, prefix: str, width: int, candidate: int | None) -> tuple[float, float]:
+    """Return where an action is drawn: its point; for a scroll the middle of its path.
+
+    A scroll without a point is drawn in the middle of the screen, the candidates' beside the expert's.
+    """
+    x, y, x2, y2 = (row[f"{prefix}{name}"] for name in ("x", "y", "x2", "y2"))
+    if x is None or y is None:
+        aside = 0 if candidate is None else 9 * (candidate // 2 + 1) * (-1) ** candidate
+        return 0.5 + aside / width, 0.5
+    if row[f"{prefix}action_type"] == "scroll" and x2 is not None and y2 is not None:
+        return (x + x2) / 2, (y + y2) / 2
+    return x, y
 
 
 def _line(trajectory: Row, answers: Sequence[Row | None]) -> Line:
