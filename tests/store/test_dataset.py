@@ -7,8 +7,8 @@ import sys
 import polars as pl
 import pytest
 import yaml
+from lawful_dataset import CONFIG, tables, write_small_dataset
 from polars.testing import assert_frame_equal
-from small_dataset import CONFIG, tables, write_small_dataset
 
 import solar_rl
 from solar_rl.columns import polars_schema

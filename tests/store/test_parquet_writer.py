@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_dataset import tables
+from lawful_dataset import tables
 
 from solar_rl.errors import InputError
 from solar_rl.schema import IMAGES, TABLES, arrow_schema

@@ -13,6 +13,7 @@ from PIL import Image, ImageDraw
 
 from solar_rl.actions import Action, Box
 from solar_rl.columns import candidates_frame, episodes_frame, polars_schema, steps_frame
+from solar_rl.config import AdvantageConfig, ShapingConfig
 from solar_rl.query import views_sql
 from solar_rl.schema import SPLITS, TABLES, Candidate, Episode, Screenshot, Step
 from solar_rl.store.card import Attribution, render_card
@@ -46,7 +47,8 @@ CONFIG = {
     "prompt": {"format": "json", "level": "high", "observation": "image", "history": "expert"},
     "sampler": {"type": "scripted", "n": N, "temperature": 1.0},
     "validity": {"preset": "strict"},
-    "shaping": {"alignment": "segments", "suffix": "discard", "normalisation": "none"},
+    "shaping": ShapingConfig().model_dump(mode="json"),
+    "advantage": AdvantageConfig().model_dump(mode="json"),
 }
 
 
