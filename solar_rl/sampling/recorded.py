@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from solar_rl.config import RecordedSampler
 from solar_rl.errors import ConfigError, InputError
 from solar_rl.sampling.base import Completion, Request
+
+_Id = Annotated[int, Field(ge=0, lt=2**31)]
+_Logprob = Annotated[float, Field(allow_inf_nan=False)]
+_Key = tuple[str, int, int]
 
 
 class RecordedAnswer(BaseModel):
@@ -22,15 +27,24 @@ class RecordedAnswer(BaseModel):
     step_index: int = Field(ge=0)
     candidate_index: int = Field(ge=0)
     completion: str
-    token_ids: list[int] | None = None
-    sampling_logprobs: list[float] | None = None
-    seed: int | None = None
+    token_ids: list[_Id] | None = None
+    sampling_logprobs: list[_Logprob] | None = None
+    seed: int | None = Field(default=None, ge=0, lt=2**63)
     sampler_id: str | None = None
 
     @property
-    def key(self) -> tuple[str, int, int]:
+    def key(self) -> _Key:
         """Return what the answer is found by."""
         return self.episode_id, self.step_index, self.candidate_index
+
+
+class _Kept(NamedTuple):
+    """What is kept of a row, numbers in arrays: hundreds of thousands of answers must fit into memory."""
+
+    text: str
+    seed: int | None
+    token_ids: array[int] | None
+    logprobs: array[float] | None
 
 
 class Recorded:
@@ -49,16 +63,17 @@ class Recorded:
 
     def __init__(self, config: RecordedSampler) -> None:
         self._path = Path(config.path)
-        self._answers: dict[tuple[str, int, int], RecordedAnswer] = {}
+        self._answers: dict[_Key, _Kept] = {}
+        ids = set()
         for place, data in _rows(self._path):
             answer = _checked(data, place)
             if answer.key in self._answers:
                 raise InputError(f"{_name(*answer.key)} appears twice", where=place)
-            self._answers[answer.key] = answer
-        ids = {answer.sampler_id for answer in self._answers.values()}
+            self._answers[answer.key] = _kept(answer)
+            ids.add(answer.sampler_id)
         only = ids.pop() if len(ids) == 1 else None
         self.sampler_id = only or f"recorded/{self._path.stem}"
-        self._asked: set[tuple[str, int, int]] = set()
+        self._asked: set[_Key] = set()
 
     @property
     def extra_rows(self) -> int:
@@ -85,11 +100,21 @@ class Recorded:
             )
         self._asked.add(key)
         return Completion(
-            answer.completion,
+            answer.text,
             request.seed + k if answer.seed is None else answer.seed,
             None if answer.token_ids is None else tuple(answer.token_ids),
-            None if answer.sampling_logprobs is None else tuple(answer.sampling_logprobs),
+            None if answer.logprobs is None else tuple(answer.logprobs),
         )
+
+
+def _kept(answer: RecordedAnswer) -> _Kept:
+    ids, logprobs = answer.token_ids, answer.sampling_logprobs
+    return _Kept(
+        answer.completion,
+        answer.seed,
+        None if ids is None else array("i", ids),
+        None if logprobs is None else array("d", logprobs),
+    )
 
 
 def _name(episode_id: str, step_index: int, candidate_index: int) -> str:

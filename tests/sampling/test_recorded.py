@@ -76,6 +76,9 @@ def test_a_missing_answer_names_episode_step_and_candidate(tmp_path):
         ({"completion": None}, "'completion'"),
         ({"step_index": "3"}, "'step_index'"),
         ({"candidate_index": -1}, "'candidate_index'"),
+        ({"token_ids": [1, -2]}, "'token_ids.1'"),
+        ({"token_ids": [1, 2**31]}, "'token_ids.1'"),
+        ({"seed": -1}, "'seed'"),
         ({"token_ids": [1]}, "1 token_ids but 2 sampling_logprobs"),
     ],
 )
