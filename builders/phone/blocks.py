@@ -57,7 +57,7 @@ def header(text: str) -> Block:
     """Title a section."""
     return Block(
         36,
-        lambda b: Widget("heading", Rect(b.x1 + MARGIN, b.y1 + 8, b.x2, b.y2 - 4), text, style="label"),
+        lambda b: Widget("heading", Rect(b.x1 + 22, b.y1 + 8, b.x2, b.y2 - 4), text, style="label"),
     )
 
 
@@ -85,7 +85,7 @@ def row(
 
     def build(box: Rect) -> Widget:
         parts = [*_lead(lead, box), *_trail(trail, box), *_extra(extra, box)]
-        left = box.x1 + (MARGIN + 56 if lead else MARGIN)
+        left = box.x1 + MARGIN + (56 if lead else 8)
         right = min((p.box.x1 for p in parts if p.box.x1 > left), default=box.x2 - MARGIN + 8) - 8
         middle = (box.y1 + box.y2) // 2
         if detail:

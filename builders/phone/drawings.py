@@ -54,7 +54,7 @@ def _nav(p: Painter, w: Widget) -> None:
         if not p.over_picture:
             p.fill(w.box, p.theme.background)
     else:
-        p.icon(w.box, w.icon, p.theme.muted, 16)
+        p.icon(w.box, w.icon, p.theme.text if p.over_picture else p.theme.muted, 16)
 
 
 def _bar(p: Painter, w: Widget) -> None:

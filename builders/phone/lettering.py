@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -24,21 +25,34 @@ def text_width(text: str, size: int) -> float:
     return font(size).getlength(text)
 
 
-@lru_cache(maxsize=4096)
-def text_mask(text: str, size: float, bold: bool) -> tuple[Image.Image, int, int]:
-    """Draw one line as a mask (cached: treat as read-only).
+class Line(NamedTuple):
+    """One line of text as a mask; the origin is the pen's start at the height of the ascender.
 
-    Returns:
-        The mask, and how far its top left corner lies right of and below the line's origin; the origin
-        is the pen's start at the height of the ascender.
+    Args:
+        mask: The letters, antialiased.
+        left: How far the mask's left edge lies right of the origin, in pixels.
+        top: How far its top edge lies below the origin.
+        width: How far the pen moves.
+        height: Ascent and descent of the font together.
     """
+
+    mask: Image.Image
+    left: int
+    top: int
+    width: float
+    height: int
+
+
+@lru_cache(maxsize=4096)
+def text_line(text: str, size: float, bold: bool) -> Line:
+    """Draw one line as a mask (cached: treat as read-only)."""
     face = font(size)
     stroke = size * _BOLD_STROKE if bold else 0.0
     x1, y1, x2, y2 = face.getbbox(text, stroke_width=stroke)
     left, top = int(x1) - 1, int(y1) - 1
     mask = Image.new("L", (max(1, int(x2) - left + 2), max(1, int(y2) - top + 2)), 0)
     ImageDraw.Draw(mask).text((-left, -top), text, fill=255, font=face, stroke_width=stroke)
-    return mask, left, top
+    return Line(mask, left, top, face.getlength(text), sum(face.getmetrics()))
 
 
 @lru_cache(maxsize=4096)

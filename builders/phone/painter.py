@@ -7,7 +7,7 @@ from functools import lru_cache
 from PIL import Image, ImageDraw, ImageFilter
 
 from .icons import icon_mask
-from .lettering import fit, font, text_mask, text_width, wrap
+from .lettering import fit, text_line, text_width, wrap
 from .theme import DARK, LIGHT, Theme, blend
 from .widgets import HEIGHT, WIDTH, Rect, Widget
 
@@ -129,17 +129,14 @@ class Painter:
         line = fit(text, size, box.width + 2)
         if not line.strip():
             return
-        pixels = size * self.scale
-        mask, left, top = text_mask(line, pixels, bold)
-        width = font(pixels).getlength(line)
-        ascent, descent = font(pixels).getmetrics()
+        drawn = text_line(line, size * self.scale, bold)
         x = self._px(box.x1)
         if align == "centre":
-            x = round((box.x1 + box.x2) / 2 * self.scale - width / 2)
+            x = round((box.x1 + box.x2) / 2 * self.scale - drawn.width / 2)
         elif align == "right":
-            x = round(box.x2 * self.scale - width)
-        y = round((box.y1 + box.y2) / 2 * self.scale - (ascent + descent) / 2)
-        self.image.paste(color, (x + left, y + top), mask)
+            x = round(box.x2 * self.scale - drawn.width)
+        y = round((box.y1 + box.y2) / 2 * self.scale - drawn.height / 2)
+        self.image.paste(color, (x + drawn.left, y + drawn.top), drawn.mask)
 
     def lines(
         self, box: Rect, text: str, size: int, color: str, pitch: int, wrap_at: int | None = None

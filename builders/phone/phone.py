@@ -39,7 +39,7 @@ class Popup(NamedTuple):
 POPUPS = (
     Popup("Enjoying your phone?", "Take a moment to rate it. It helps us a lot.", "star", "Not now", "Rate", "Opening the rating page"),
     Popup("System update", "Version 2 is ready to install. This takes a while.", "update", "Later", "Install", "Installing the update"),
-    Popup("Battery low", "15% left. Look for a charger soon.", "battery", "OK", "Details", "Checking the battery"),
+    Popup("Save battery?", "Your phone could last longer today.", "battery", "No", "Details", "Checking the battery"),
     Popup("Storage almost full", "Free some space to keep things fast.", "storage", "Skip", "Clean up", "Looking for large files"),
     Popup("Stay up to date", "Allow notifications from your apps?", "bell", "No thanks", "Allow", "Turning on notifications"),
     Popup("Share your location?", "Apps near you would like to know where you are.", "location", "Deny", "Allow", "Finding your location"),
@@ -62,7 +62,7 @@ class Phone:
         self.launcher.apps = rng.sample([APPS[name] for name in sorted(APPS)], len(APPS))
         self.launcher.day = self.get(Agenda).today
         self.battery = rng.randint(21, 98)
-        self.popups = {step: rng.choice(POPUPS) for step in range(1, _HORIZON) if rng.random() < popup_rate}
+        self.popups = _schedule(rng, popup_rate)
         self.patience = rng.randint(1, 2)
         self.look = _moved_look(rng) if moved else Look()
         self.front: App = self.launcher
@@ -251,6 +251,18 @@ class Phone:
     def _show(self, app: App) -> None:
         self.front.focus = self.front.menu = None
         self.front = app
+
+
+def _schedule(rng: Random, rate: float) -> dict[int, Popup]:
+    """Draw after which actions a pop-up comes, with some peace after each."""
+    due: dict[int, Popup] = {}
+    step = 1
+    while step < _HORIZON:
+        comes = rng.random() < rate
+        if comes:
+            due[step] = rng.choice(POPUPS)
+        step += 4 if comes else 1
+    return due
 
 
 def _moved_look(rng: Random) -> Look:
