@@ -24,7 +24,10 @@ _HAZARD = f"""
 """
 
 FIRST_FAILURE = (
-    Question("First failure by step", f"{_ENDS} SELECT step, {_HAZARD} FROM met GROUP BY step ORDER BY step"),
+    Question(
+        "First failure by step",
+        f"{_ENDS} SELECT step, {_HAZARD} FROM met GROUP BY step HAVING reached > 0 ORDER BY step",
+    ),
     Question(
         "First failure by relative position (tenths of the recorded steps)",
         f"{_ENDS} SELECT 10 * step // ref_len AS tenth, {_HAZARD} FROM met GROUP BY tenth ORDER BY tenth",

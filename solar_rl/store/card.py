@@ -133,7 +133,7 @@ def figure(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return str(value).replace("|", "\\|").replace("\n", " ")
+        return str(value).replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
@@ -149,5 +149,5 @@ def markdown_table(frame: pl.DataFrame, rows: int = 20) -> str:
     lines = [f"| {' | '.join(frame.columns)} |", "|" + "---|" * frame.width]
     lines += [f"| {' | '.join(map(figure, row))} |" for row in frame.head(rows).rows()]
     if frame.height > rows:
-        lines.append(f"\n{frame.height - rows:,} more rows: `solar-rl stats`.")
+        lines.append(f"\nAnd {frame.height - rows:,} more rows.")
     return "\n".join(lines)
