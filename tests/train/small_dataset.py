@@ -119,7 +119,7 @@ def _kind(episode: int, step: int, candidate: int, *, last: bool) -> str:
     pattern = (
         (CORRECT, WRONG, NEAR, GARBAGE),
         (CORRECT, CORRECT, WRONG, GARBAGE),
-        (GARBAGE, CORRECT, NEAR, WRONG),
+        (GARBAGE, CORRECT, WRONG, WRONG),
     )[(episode + step) % 3]
     return pattern[(candidate + episode) % SIZE]
 
@@ -221,7 +221,7 @@ def build_trainer(made: Made, policy_folder: Path, out: Path, **options):
     )
     settings = {
         "per_device_train_batch_size": 8,
-        "gradient_accumulation_steps": 2,
+        "gradient_accumulation_steps": 1,
         "num_generations": SIZE,
         "max_steps": 20,
         "learning_rate": 2e-3,
