@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -52,9 +53,17 @@ def run(installed, outside):
 
     def call(program: str, *arguments: object) -> str:
         command = [installed / program, *map(str, arguments)]
-        done = subprocess.run(command, cwd=outside, env=env, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-        return done.stdout
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            command, cwd=outside, env=env, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        ) as process:
+            try:
+                out, err = process.communicate()
+            except BaseException:  # a time limit: what the program itself started must end too
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        assert process.returncode == 0, f"{out}\n{err}"
+        return out
 
     return call
 
@@ -90,8 +99,25 @@ def test_demo_runs_up_to_the_report(demo):
     assert (demo / "dataset" / "manifest.json").exists()
 
 
-def test_recipe_travels_with_the_wheel(run, demo):
-    """Its ``dataset: ./demo/dataset`` is the demo's, so that the two commands of the README follow each other."""
-    command = run("solar-rl", "train", "phone_cpu/stage1_atomic", "--dry-run")
+def test_demo_can_be_run_again(run, demo):
+    before = (demo / "dataset" / "manifest.json").read_bytes()
+    run("solar-rl", "demo", "--no-train", "--episodes", 6, "--out", "demo")
+    assert (demo / "dataset" / "manifest.json").read_bytes() == before
+
+
+def test_recipe_travels_with_the_wheel(run, demo, outside):
+    (outside / "policy").mkdir()
+    command = run(
+        "solar-rl", "train", "phone_cpu/stage1_atomic", "--dry-run", "--model_name_or_path", "policy"
+    )
     assert "_shipped/recipes/grpo.py" in command
-    assert str(ROOT) not in command.replace(sysconfig.get_paths()["purelib"], "")
+    assert f"{ROOT}/recipes" not in command
+
+
+@pytest.mark.slow
+@pytest.mark.train
+@pytest.mark.timeout(1200)
+def test_demo_trains_both_stages(run, outside):
+    run("solar-rl", "demo", "--episodes", 6, "--out", "trained")
+    for stage in ("stage1", "stage2"):
+        assert (outside / "trained" / stage / "config.json").exists()
