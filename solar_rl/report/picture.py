@@ -171,7 +171,7 @@ def _screen(axes: Axes, screen: Screen, images: Mapping[str, bytes], corner: tup
             _box(axes, box, corner, SOFT, 0.5)
     if screen.target:
         _box(axes, screen.target, corner, EXPERT, 1.4)
-    for mark in (*screen.marks, *([screen.expert] if screen.expert else [])):
+    for mark in (*([screen.expert] if screen.expert else []), *screen.marks):
         _mark(axes, mark, corner)
     if not screen.expert:
         _label(axes, left + width / 2, top + height - 22, screen)
@@ -191,7 +191,8 @@ def _mark(axes: Axes, mark: Mark, corner: tuple[float, float]) -> None:
         _point(axes, mark.tone, x, y)
         return
     end = (corner[0] + ZOOM * mark.x2, corner[1] + ZOOM * mark.y2)
-    for color, line in (("white", 5.0), (MARKS[mark.tone], 2.6)):
+    wide = 5.0 if mark.tone == "expert" else 2.2  # the candidates' arrows lie on top of the expert's
+    for color, line in (("white", wide + 2.4), (MARKS[mark.tone], wide)):
         arrow = {"arrowstyle": "-|>,head_width=.32,head_length=.5", "color": color, "lw": line}
         arrow |= {"shrinkA": 0, "shrinkB": 0}
         axes.annotate("", xy=end, xytext=(x, y), arrowprops=arrow, zorder=5)

@@ -70,6 +70,7 @@ def decimal(value: float | None, digits: int = 2, *, sign: bool = False) -> str:
     """
     if value is None or math.isnan(value):
         return "–"
+    value = round(value, 9)  # a sum and its target, 1e-15 apart, must not round to different figures
     text = f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
     if float(text) == 0:
         text = text.lstrip("+-")

@@ -9,6 +9,7 @@ from hand_made import build
 
 from solar_rl.report import write_report
 from solar_rl.report.charts import BOTTOM, LEFT, RIGHT, TOP, Columns, Part, Stack, nice_step
+from solar_rl.report.words import decimal
 
 
 def columns(values: list[tuple[float, ...]], labels: list[str] | None = None, **more) -> Columns:
@@ -64,3 +65,8 @@ def test_a_dataset_whose_labels_cannot_be_judged_says_so(tmp_path):
     assert "No answer could be scored." in page
     assert "No trajectory was scored, so there is no episode to show." in page
     assert "nan" not in page.lower().replace("unanalysed", "")
+
+
+def test_a_sum_and_its_target_are_written_alike():
+    assert decimal(2.675 - 4e-16, sign=True) == decimal(2.675 + 4e-16, sign=True)
+    assert decimal(-1e-12, sign=True) == "0.00" and decimal(None) == "–"
