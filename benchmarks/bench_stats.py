@@ -31,6 +31,17 @@ def median_ms(run: Callable[[], object], times: int = 5) -> tuple[float, float]:
     return statistics.median(walls), statistics.median(cpus) / 2
 
 
+def _load_seconds(folder: Path, table: str) -> float:
+    """Return the seconds of a first ``load_dataset``, nothing cached."""
+    from datasets import disable_progress_bars, load_dataset
+
+    disable_progress_bars()
+    with tempfile.TemporaryDirectory() as cache:
+        started = time.perf_counter()
+        load_dataset(str(folder), table, cache_dir=cache)
+        return time.perf_counter() - started
+
+
 def main() -> int:
     """Print one line per statistic; exit 1 when one is above the goal."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp()) / "generated"
@@ -55,6 +66,8 @@ def main() -> int:
             wall, cpu = median_ms(run)
             late += [name] if name in stats.NAMES and wall > GOAL_MS else []
             print(f"{name:16} {wall:9.1f} {cpu:20.1f}")
+    for table in ("rewards", "trajectories"):
+        print(f"load_dataset {table}: {_load_seconds(folder, table):.2f} s")
     started = time.perf_counter()
     checks = validate(folder)
     failed = [check.name for check in checks if not check.passed]
