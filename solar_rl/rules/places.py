@@ -128,4 +128,5 @@ def _with_box(rows: pl.DataFrame, x: str, y: str, config: ValidityConfig) -> pl.
         .sort("row", "area", *BOX)
         .unique("row", keep="first", maintain_order=True)
     )
-    return rows.join(chosen.select("row", *BOX), on="row", how="left", maintain_order="left")
+    found = rows.select("row").join(chosen.select("row", *BOX), on="row", how="left", maintain_order="left")
+    return rows.with_columns(found.select(BOX))
