@@ -21,8 +21,8 @@ class Clock(App):
     name, title, icon, color = "clock", "Clock", "clock", "#6750a4"
 
     def fill_in(self, rng: Random) -> None:
-        """Draw six to eleven alarms, at least two of them close to each other."""
-        times = {f"{rng.choice(HOURS[5:23])}:{rng.choice(MINUTES)}" for _ in range(rng.randint(6, 9))}
+        """Draw about a dozen alarms, at least two of them close to each other."""
+        times = {f"{rng.choice(HOURS[5:23])}:{rng.choice(MINUTES)}" for _ in range(rng.randint(8, 11))}
         near = sorted(times)[0]
         times |= {f"{near[:2]}:{minute}" for minute in rng.sample(MINUTES, 2)}
         self.alarms = {time: rng.choice(("on", "off")) for time in sorted(times)}

@@ -27,8 +27,8 @@ class Contacts(App):
     name, title, icon, color = "contacts", "Contacts", "person", "#1a73e8"
 
     def fill_in(self, rng: Random) -> None:
-        """Draw 11 to 16 people, among them pairs with the same first or last name."""
-        names = {full_name(rng) for _ in range(rng.randint(9, 13))}
+        """Draw up to 22 people, among them pairs with the same first or last name."""
+        names = {full_name(rng) for _ in range(rng.randint(14, 19))}
         for name in rng.sample(sorted(names), 3):
             names.add(f"{name.split()[0]} {rng.choice(LAST)}")
         self.people = {name: phone_number(rng) for name in sorted(names)}

@@ -32,8 +32,8 @@ class Messages(App):
     name, title, icon, color = "messages", "Messages", "chat", "#18794e"
 
     def fill_in(self, rng: Random) -> None:
-        """Draw eight to eleven people, most of whom have written something."""
-        names = sorted({full_name(rng) for _ in range(rng.randint(8, 11))})
+        """Draw a dozen people or more, most of whom have written something."""
+        names = sorted({full_name(rng) for _ in range(rng.randint(12, 16))})
         self.people = names
         self.chats: dict[str, list[tuple[str, str]]] = {name: [] for name in names}
         for name in names[: len(names) - 2]:

@@ -17,8 +17,8 @@ class Notes(App):
     name, title, icon, color = "notes", "Notes", "note", "#b26a00"
 
     def fill_in(self, rng: Random) -> None:
-        """Draw eight to twelve notes, two or three of them with a checklist."""
-        titles = rng.sample(TITLES, rng.randint(8, 12))
+        """Draw ten to fifteen notes, two or three of them with a checklist."""
+        titles = rng.sample(TITLES, rng.randint(10, 15))
         self.bodies = {title: rng.choice(LINES) for title in titles}
         self.items: dict[str, dict[str, bool]] = {
             title: {item: rng.random() < 0.3 for item in rng.sample(ITEMS, rng.randint(4, 6))}
