@@ -301,7 +301,7 @@ PRODUCTS = (
     ("Water bottle", 13, "box"),
     ("Bluetooth speaker", 39, "music"),
 )
-"""Name, price in euros, icon: with neighbours that are easy to confuse."""  # fmt: skip
+"""Name, price in dollars, icon: with neighbours that are easy to confuse."""
 LABELS = [
     "Wake up",
     "Gym",

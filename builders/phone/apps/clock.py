@@ -165,7 +165,7 @@ class Clock(App):
             return tap("stop:", "Stop the timer")
         minutes = self.missing(want, "timer")[0][1]
         if self.minutes != minutes:
-            return tap(f"minutes:{minutes}", f"Choose {minutes} minutes")
+            return tap(f"minutes:{minutes}", f"Choose {minutes} min")
         return tap("start:", "Start the timer")
 
     def _set(self, time: str, state: str) -> Intent:
