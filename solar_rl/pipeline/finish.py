@@ -53,28 +53,28 @@ def finish(
 
     write_text(out / "views.sql", query.views_sql())
     reasons = dict(sorted(Counter(reject.reason for reject in rejects).items()))
-    with query.connect(out, unfinished=True) as con:
-        laws = stats.compute(con, "checks")["Laws"]
-        figures = stats.headline(con)
-        shown = {title: table for name in CARD_STATS for title, table in stats.compute(con, name).items()}
     tables = tuple(describe_files(out, known))
-    manifest = Manifest(
-        name=origin.config.name,
-        version=origin.config.version,
-        build_id=origin.build_id,
-        config=origin.config.model_dump(mode="json"),
-        attribution=origin.attribution,
-        source_files=origin.source_files,
-        code=code_versions(),
-        libraries=library_versions(),
-        seeds={"build": origin.config.seed},
-        counts=_counts(tables),
-        rejects=reasons,
-        checks=tuple(CheckEntry(**law) for law in laws.to_dicts()),
-        files=tables,
-    )
-    write_report(out, manifest)
-    write_text(out / "README.md", render_card(manifest, figures, shown))
+    with query.connect(out, unfinished=True) as con:
+        answers = stats.Answers(con)
+        laws = answers.compute("checks")["Laws"]
+        manifest = Manifest(
+            name=origin.config.name,
+            version=origin.config.version,
+            build_id=origin.build_id,
+            config=origin.config.model_dump(mode="json"),
+            attribution=origin.attribution,
+            source_files=origin.source_files,
+            code=code_versions(),
+            libraries=library_versions(),
+            seeds={"build": origin.config.seed},
+            counts=_counts(tables),
+            rejects=reasons,
+            checks=tuple(CheckEntry(**law) for law in laws.to_dicts()),
+            files=tables,
+        )
+        write_report(out, manifest, answers)
+        shown = {title: table for name in CARD_STATS for title, table in answers.compute(name).items()}
+        write_text(out / "README.md", render_card(manifest, answers.headline, shown))
     known = {entry.path: entry for entry in tables if entry.path.startswith("data/")}
     manifest = manifest.model_copy(update={"files": tuple(describe_files(out, known))})
     write_manifest(out, manifest)

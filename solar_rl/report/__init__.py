@@ -7,18 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from solar_rl.stats import Answers
     from solar_rl.store.manifest import Manifest
 
 __all__ = ["episode_strip", "write_report"]
 
 
-def write_report(folder: str | Path, manifest: Manifest | None = None) -> Path:
+def write_report(
+    folder: str | Path, manifest: Manifest | None = None, answers: Answers | None = None
+) -> Path:
     """Write ``report.html`` into a dataset's folder: same dataset, same bytes.
 
     Args:
         folder: The dataset's folder.
         manifest: Name, version, build, config, counts and rejects, where manifest.json isn't written yet
             (a build writes it last). Default: the folder's.
+        answers: The dataset's statistics, where some are known already.
 
     Returns:
         The page's path.
@@ -28,11 +32,15 @@ def write_report(folder: str | Path, manifest: Manifest | None = None) -> Path:
     """
     from solar_rl.query import connect
     from solar_rl.report.page import REPORT, render_page
+    from solar_rl.stats import Answers
     from solar_rl.store.manifest import read_manifest, write_text
 
     manifest = manifest or read_manifest(folder)
-    with connect(folder, unfinished=True) as con:
-        page = render_page(con, manifest)
+    if answers is not None:
+        page = render_page(answers, manifest)
+    else:
+        with connect(folder, unfinished=True) as con:
+            page = render_page(Answers(con), manifest)
     return write_text(Path(folder) / REPORT, page)
 
 

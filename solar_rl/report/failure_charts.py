@@ -10,12 +10,12 @@ from solar_rl.report.section import MOST_BARS, Row, Section, ask, cut, over, sen
 from solar_rl.report.words import decimal, integer, percent, plain
 
 if TYPE_CHECKING:
-    from solar_rl.query import Connection
+    from solar_rl.stats import Answers
 
 
-def failures(con: Connection) -> Section:
+def failures(answers: Answers) -> Section:
     """Lay out where trajectories fail first: by step, place, action type, app, reason and length."""
-    tables = ask(con, "first_failure")
+    tables = ask(answers, "first_failure")
     steps = tables["First failure by step"]
     tenths = tables["First failure by relative position (tenths of the recorded steps)"]
     charts = (
@@ -131,9 +131,9 @@ def _lengths(rows: Sequence[Row]) -> Bars:
     )
 
 
-def validity(con: Connection) -> Section:
+def validity(answers: Answers) -> Section:
     """Lay out which answers are valid: by action type, step, place and app, and why others are not."""
-    tables = ask(con, "validity")
+    tables = ask(answers, "validity")
     charts = (
         _valid_shares(tables["Validity by action type"], "action_type", "action type of the label"),
         _valid_steps(tables["Validity by step"]),

@@ -6,7 +6,6 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from solar_rl import stats
 from solar_rl.report import failure_charts, headline, reward_charts, words
 from solar_rl.report.picks import Pick, pick_episodes
 from solar_rl.report.screens import data_uris
@@ -16,22 +15,23 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from solar_rl.query import Connection
+    from solar_rl.stats import Answers
     from solar_rl.store.manifest import Manifest
 
 REPORT = "report.html"
 SECTIONS = (failure_charts.failures, failure_charts.validity, reward_charts.rewards, reward_charts.learning)
 
 
-def render_page(con: Connection, manifest: Manifest) -> str:
+def render_page(answers: Answers, manifest: Manifest) -> str:
     """Return the whole report as HTML.
 
     Args:
-        con: A connection to the dataset's views, from ``query.connect``.
+        answers: The dataset's statistics, over a connection from ``query.connect``.
         manifest: Name, version, build, config, code and rejects; its ``files`` are not looked at, so that
             a build can write its report before its manifest.
     """
-    strips, shots = _strips(con)
-    figures = stats.headline(con)
+    strips, shots = _strips(answers.con)
+    figures = answers.headline
     template = _environment().get_template("page.html.j2")
     return template.render(
         name=manifest.name,
@@ -42,7 +42,7 @@ def render_page(con: Connection, manifest: Manifest) -> str:
         facts=headline.facts(manifest),
         summary=headline.summary(figures),
         cards=headline.cards(figures, manifest),
-        sections=[section(con) for section in SECTIONS],
+        sections=[section(answers) for section in SECTIONS],
         strips=strips,
         shots=shots,
         css=_css(),

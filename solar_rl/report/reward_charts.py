@@ -10,19 +10,19 @@ from solar_rl.report.section import Row, Section, ask, over, sentence
 from solar_rl.report.words import decimal, integer, percent, plain, tiny
 
 if TYPE_CHECKING:
-    from solar_rl.query import Connection
+    from solar_rl.stats import Answers
 
 _OUTCOMES = {"kept": "valid", "no spread": "gone", "one candidate": "later", "nothing in play": "unscored"}
 _POSITIONS = {"prefix": "valid", "breakdown": "invalid", "after": "gone"}
 _ALIGNMENTS = {"aligned": "valid", "no_prefix": "invalid", "off": "gone"}
 
 
-def rewards(con: Connection) -> Section:
+def rewards(answers: Answers) -> Section:
     """Lay out what rewards and returns look like, and how well the rewards sum to their target."""
-    tables = ask(con, "rewards")
-    answers = {row["answer"]: row for row in tables["Rewards of valid, invalid and unscored answers"]}
+    tables = ask(answers, "rewards")
+    kinds = {row["answer"]: row for row in tables["Rewards of valid, invalid and unscored answers"]}
     charts = (
-        _reward_histogram(tables["Distribution of rewards"], answers),
+        _reward_histogram(tables["Distribution of rewards"], kinds),
         _return_histogram(tables["Distribution of R_traj"]),
         _returns_by_failure(tables["R_traj by first failure"]),
         _sums(tables["Sum of rewards against target"]),
@@ -109,9 +109,9 @@ def _means(row: Row) -> str:
     return f"{integer(row['trajectories'])} · {sums}"
 
 
-def learning(con: Connection) -> Section:
+def learning(answers: Answers) -> Section:
     """Lay out what is left to learn from: groups with spread, and answers that truncation spares."""
-    groups, lost = ask(con, "groups"), ask(con, "truncation")
+    groups, lost = ask(answers, "groups"), ask(answers, "truncation")
     charts = (
         _group_outcomes(groups["Groups that teach, and those without spread"]),
         _group_sizes(groups["Groups by number of valid candidates"]),

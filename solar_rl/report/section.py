@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from solar_rl import stats
 from solar_rl.report.charts import Chart
 
 if TYPE_CHECKING:
-    from solar_rl.query import Connection
+    from solar_rl.stats import Answers
 
 Row = Mapping[str, Any]
 MOST_BARS = 10
@@ -28,9 +27,9 @@ class Section:
     charts: tuple[Chart, ...]
 
 
-def ask(con: Connection, name: str) -> dict[str, list[dict[str, Any]]]:
+def ask(answers: Answers, name: str) -> dict[str, list[dict[str, Any]]]:
     """Return a named statistic as rows by title."""
-    return {title: table.rows(named=True) for title, table in stats.compute(con, name).items()}
+    return {title: table.rows(named=True) for title, table in answers.compute(name).items()}
 
 
 def over(value: float, whole: float) -> float:

@@ -5,6 +5,7 @@ Every answer is a table of figures that repeat to the last bit, whatever the num
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from solar_rl.errors import InputError
@@ -32,6 +33,25 @@ _QUESTIONS: dict[str, tuple[Question | Breakdown, ...]] = {
 }
 NAMES: tuple[str, ...] = (*_QUESTIONS, "checks")
 """Names of the statistics, in the order in which they are printed."""
+
+
+class Answers:
+    """The statistics of one dataset, each asked once: what its checks, card and report share."""
+
+    def __init__(self, con: Connection) -> None:
+        self.con = con
+        self._tables: dict[str, dict[str, pl.DataFrame]] = {}
+
+    def compute(self, name: str) -> dict[str, pl.DataFrame]:
+        """Answer a named statistic; see the function ``compute``."""
+        if name not in self._tables:
+            self._tables[name] = compute(self.con, name)
+        return self._tables[name]
+
+    @cached_property
+    def headline(self) -> dict[str, float | int | None]:
+        """Answer the headline figures; see the function ``headline``."""
+        return headline(self.con)
 
 
 def compute(con: Connection, name: str) -> dict[str, pl.DataFrame]:
