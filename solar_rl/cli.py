@@ -241,6 +241,31 @@ def train(recipe: str, /, *extra: Overrides, processes: int | None = None, dry_r
         raise SystemExit(code)
 
 
+@app.command
+def parse(
+    file: Path | None = None,
+    /,
+    *,
+    format: str,
+    canonical: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Read raw model answers and print the action of each, one JSON object a line.
+
+    Each line in is a JSON object with `raw` and, for the formats that speak pixels, `resized_w` and
+    `resized_h`. An answer that can't be read gives `{"error": true, "reason": ...}`; the exit code is 0.
+
+    Example: `solar-rl parse --format ui_tars < RAW.jsonl`
+
+    Args:
+        file: File to read (default: stdin).
+        format: Output format of the model, such as qwen25vl_mobile_use (docs/formats.md).
+        canonical: Say actions in canonical names instead of AndroidControl's.
+    """
+    from solar_rl import commands_evaluate
+
+    commands_evaluate.parse(file, format, canonical=canonical)
+
+
 def main(argv: Sequence[str] | None = None) -> Any:
     """Run the command line and exit with the contract's codes."""
     try:

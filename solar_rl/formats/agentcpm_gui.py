@@ -16,9 +16,10 @@ from typing import Any
 
 from solar_rl.actions import DIRECTIONS, Action, opposite
 from solar_rl.errors import ActionError, ParseError
-from solar_rl.formats.base import Frame, cant_say
+from solar_rl.formats.base import Aside, Frame, cant_say
 from solar_rl.formats.grid import THOUSAND, finger_direction, finger_path, grid_point
-from solar_rl.formats.reading import build, leading_object, rest_is_empty, shown, string
+from solar_rl.formats.reading import build, leading_object, rest_is_empty, shown, string, thought_of
+from solar_rl.formats.spaces import Thousand
 
 _KEYS = ("thought", "POINT", "to", "duration", "PRESS", "TYPE", "DEEP_LINK", "CLEAR", "STATUS")
 _BUTTONS = {"BACK": "back", "HOME": "home", "ENTER": "enter", "APPSELECT": "recent"}
@@ -45,6 +46,7 @@ class AgentCpmGui:
     """Reads and writes AgentCPM-GUI's compact JSON."""
 
     name = "agentcpm_gui"
+    space = Thousand
 
     def system_prompt(self, frame: Frame) -> str:
         """Return the action space; the frame plays no part, since coordinates are 0..1000."""
@@ -71,6 +73,12 @@ class AgentCpmGui:
         if foreign:
             raise ParseError(f"unknown key {shown(foreign[0])}")
         return _read(data)
+
+    def aside(self, text: str, action: Action) -> Aside:
+        """Return the thought, and how long a long press or a wait lasts."""
+        data, _ = leading_object(text)
+        lasts = data.get("duration") if action.action_type in ("long_press", "wait") else None
+        return Aside(thought_of(data), lasts)
 
 
 def _written(action: Action) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from solar_rl.actions import ACTION_FIELDS, Action
 from solar_rl.errors import ActionError
+from solar_rl.formats.spaces import Resized, Thousand
 
 
 class Frame(NamedTuple):
@@ -15,6 +16,20 @@ class Frame(NamedTuple):
     height: int
 
 
+class Aside(NamedTuple):
+    """What an answer says beside its action.
+
+    Args:
+        thought: What the model thought aloud.
+        duration_ms: How long a press or a wait lasts, where the answer says it.
+        direction: What a scroll was told by: the finger's way, the content's, or a word of no fixed sense.
+    """
+
+    thought: str | None = None
+    duration_ms: float | None = None
+    direction: Literal["finger", "content", "word"] = "finger"
+
+
 class Format(Protocol):
     """One model family's way to write an action.
 
@@ -22,6 +37,11 @@ class Format(Protocol):
     """
 
     name: str
+
+    @property
+    def space(self) -> type[Resized] | type[Thousand]:
+        """What its coordinates are measured in: pixels of the image as the model sees it, or 0..1000."""
+        ...
 
     def system_prompt(self, frame: Frame) -> str:
         """Return the system prompt: the action space, and the screen's size where the family states it."""
@@ -41,6 +61,10 @@ class Format(Protocol):
         Raises:
             ParseError: The answer can't be read without a guess; its message is the stored reason.
         """
+        ...
+
+    def aside(self, text: str, action: Action) -> Aside:
+        """Return what else a raw answer says that was read as ``action``."""
         ...
 
 

@@ -16,11 +16,13 @@ import re
 
 from solar_rl.actions import DIRECTIONS, Action
 from solar_rl.errors import ActionError, ParseError
-from solar_rl.formats.base import Frame, cant_say
+from solar_rl.formats.base import Aside, Frame, cant_say
 from solar_rl.formats.grid import THOUSAND, grid_point
 from solar_rl.formats.reading import NUMBER, build, number, shown
+from solar_rl.formats.spaces import Thousand
 
 _MARKER = re.compile(r"^[ \t]*actions:", re.IGNORECASE | re.MULTILINE)
+_THOUGHTS = re.compile(r"^[ \t]*thoughts:", re.IGNORECASE | re.MULTILINE)
 _SPECIAL = re.compile(r"<\|[^|<>]*\|>")
 _WORD = re.compile(r"([A-Z_]+)(.*)")
 _POINT = re.compile(rf"\s*(?:<point>)?\s*\[\[\s*({NUMBER})\s*,\s*({NUMBER})\s*\]\]\s*(?:</point>)?\s*")
@@ -58,6 +60,7 @@ class OsAtlas:
     """Reads and writes OS-Atlas actions."""
 
     name = "os_atlas"
+    space = Thousand
 
     def system_prompt(self, frame: Frame) -> str:
         """Return the action space; the frame plays no part, since coordinates are 0..1000."""
@@ -81,6 +84,13 @@ class OsAtlas:
         if not match:
             raise ParseError("no action after 'actions:'")
         return _read(match[1], match[2])
+
+    def aside(self, text: str, action: Action) -> Aside:
+        """Return the thoughts; a scroll's word has no fixed sense."""
+        marker = _MARKER.search(text)
+        before = text[: marker.start()] if marker else text
+        begin = _THOUGHTS.search(before)
+        return Aside((begin and before[begin.end() :].strip()) or None, direction="word")
 
 
 def _written(action: Action) -> str:

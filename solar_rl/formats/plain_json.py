@@ -13,9 +13,10 @@ from typing import Any
 
 from solar_rl.actions import ACTION_TYPES, BUTTONS, DIRECTIONS, STATUSES, Action
 from solar_rl.errors import ParseError
-from solar_rl.formats.base import Frame
+from solar_rl.formats.base import Aside, Frame
 from solar_rl.formats.grid import to_grid
-from solar_rl.formats.reading import build, first_object, number, shown, storable, string
+from solar_rl.formats.reading import build, first_object, number, shown, storable, string, thought_of
+from solar_rl.formats.spaces import Thousand
 
 _SCALE = 1000
 _POINTS = ("x", "y", "x2", "y2")
@@ -38,6 +39,7 @@ class PlainJson:
     """Reads and writes our plain JSON; it knows every canonical action."""
 
     name = "json"
+    space = Thousand
 
     def system_prompt(self, frame: Frame) -> str:
         """Return the action space; the frame plays no part, since coordinates are 0..1000."""
@@ -71,6 +73,10 @@ class PlainJson:
         if data.get("keys") is not None:
             fields["keys"] = _keys(data["keys"])
         return build(action_type, **fields)
+
+    def aside(self, text: str, action: Action) -> Aside:
+        """Return the object's thought, if it has one."""
+        return Aside(thought_of(first_object(text)), direction="content")
 
 
 def _keys(value: Any) -> tuple[str, ...]:

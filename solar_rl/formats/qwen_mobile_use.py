@@ -17,7 +17,7 @@ from typing import Any
 
 from solar_rl.actions import Action, opposite
 from solar_rl.errors import ParseError
-from solar_rl.formats.base import Frame, cant_say
+from solar_rl.formats.base import Aside, Frame, cant_say
 from solar_rl.formats.grid import THOUSAND, finger_direction, finger_path, grid_point
 from solar_rl.formats.reading import (
     build,
@@ -25,11 +25,14 @@ from solar_rl.formats.reading import (
     first_object,
     leading_object,
     member,
+    number,
     point,
     rest_is_empty,
     shown,
     string,
+    think_tag,
 )
+from solar_rl.formats.spaces import Resized, Thousand
 
 _TAG, _END = "<tool_call>", "</tool_call>"
 _TOOL = "mobile_use"
@@ -52,6 +55,7 @@ class MobileUse:
     def __init__(self, name: str, grid: Frame | None = None) -> None:
         self.name = name
         self._fixed = grid
+        self.space: type[Resized] | type[Thousand] = Thousand if grid else Resized
 
     def system_prompt(self, frame: Frame) -> str:
         """Return the tool's signature with the screen's size in the units of its coordinates."""
@@ -69,9 +73,13 @@ class MobileUse:
 
     def parse(self, text: str, frame: Frame) -> Action:
         """Read the first tool call; the tags may be lost, the JSON must be whole."""
-        _, tag, rest = text.partition(_TAG)
-        call = _tagged(rest) if tag else first_object(text)
-        return _read(_called(call), self._fixed or frame)
+        return _read(_called(_call(text)), self._fixed or frame)
+
+    def aside(self, text: str, action: Action) -> Aside:
+        """Return what stands in a think tag, and the seconds of a long press or a wait as milliseconds."""
+        seconds = _called(_call(text)).get("time")
+        lasts = action.action_type in ("long_press", "wait") and seconds is not None
+        return Aside(think_tag(text.partition(_TAG)[0]), 1000 * number(seconds, "time") if lasts else None)
 
 
 def _arguments(action: Action, grid: Frame) -> dict[str, Any]:
@@ -98,6 +106,11 @@ def _arguments(action: Action, grid: Frame) -> dict[str, Any]:
     if action.status == "complete":
         return {"action": "answer", "text": action.text}
     raise cant_say("mobile_use", action)
+
+
+def _call(text: str) -> dict[str, Any]:
+    _, tag, rest = text.partition(_TAG)
+    return _tagged(rest) if tag else first_object(text)
 
 
 def _tagged(rest: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from solar_rl.errors import ActionError, ParseError
 NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)"
 _PAIR = re.compile(rf"\s*[\[(]?\s*({NUMBER})\s*,\s*({NUMBER})\s*[\])]?\s*")
 _FENCE = re.compile(r"\s*```\w*\s*")
+_THINK = re.compile(r"<(think|thinking)>(.*?)</\1>", re.DOTALL)
 _SHOWN = 40
 
 
@@ -164,6 +165,22 @@ def point(value: Any, what: str) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2:
         raise ParseError(f"{what!r} is not a point")
     return number(value[0], what), number(value[1], what)
+
+
+def thought_of(data: Mapping[str, Any]) -> str | None:
+    """Return what an object says under ``thought``; None where that is no text or an empty one."""
+    thought = data.get("thought")
+    return thought.strip() or None if isinstance(thought, str) and storable(thought) else None
+
+
+def think_tag(text: str) -> str | None:
+    """Return what stands in the first think tag; None without one, or where it is empty.
+
+    >>> think_tag("<think> Tap it. </think>")
+    'Tap it.'
+    """
+    match = _THINK.search(text)
+    return (match and match[2].strip()) or None
 
 
 def build(action_type: str, **fields: Any) -> Action:

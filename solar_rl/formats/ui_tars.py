@@ -18,11 +18,12 @@ from collections.abc import Mapping
 
 from solar_rl.actions import Action, opposite
 from solar_rl.errors import ParseError
-from solar_rl.formats.base import Frame, cant_say
+from solar_rl.formats.base import Aside, Frame, cant_say
 from solar_rl.formats.grid import THOUSAND, Path, finger_direction, grid_point, on_grid
 from solar_rl.formats.reading import NUMBER, build, choice, number, shown, string
+from solar_rl.formats.spaces import Resized, Thousand
 
-_MARKER = "Action:"
+_MARKER, _THOUGHT = "Action:", "Thought:"
 _LINE = re.compile(rf"^\s*{_MARKER}", re.MULTILINE)
 _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 _ARGUMENT = re.compile(
@@ -81,6 +82,7 @@ class UiTars:
     def __init__(self, name: str, grid: Frame | None) -> None:
         self.name = name
         self._fixed = grid
+        self.space: type[Resized] | type[Thousand] = Thousand if grid else Resized
 
     def system_prompt(self, frame: Frame) -> str:
         """Return the action space with the screen's size in the units of its coordinates."""
@@ -100,11 +102,24 @@ class UiTars:
         """Read the first call after the last ``Action:``, one that begins a line before any other."""
         if _MARKER not in text:
             raise ParseError(f"no {_MARKER!r}")
-        begins = [match.end() for match in _LINE.finditer(text)]
-        rest = text[begins[-1] :] if begins else text.rpartition(_MARKER)[2]
-        first = rest.strip().split(")\n\n")[0].rstrip()
+        first = _halves(text)[1].strip().split(")\n\n")[0].rstrip()
         name, arguments = _call(first if first.endswith(")") else f"{first})")
         return _read(name, arguments, self._fixed or frame)
+
+    def aside(self, text: str, action: Action) -> Aside:
+        """Return the thought before the action; a scroll's direction= names the content."""
+        _, marker, thought = _halves(text)[0].partition(_THOUGHT)
+        told_by_path = action.action_type != "scroll" or action.x2 is not None
+        return Aside((marker and thought.strip()) or None, direction="finger" if told_by_path else "content")
+
+
+def _halves(text: str) -> tuple[str, str]:
+    """Split an answer at its marker: what comes before, and the call."""
+    marker = [*_LINE.finditer(text)]
+    if marker:
+        return text[: marker[-1].start()], text[marker[-1].end() :]
+    before, _, after = text.rpartition(_MARKER)
+    return before, after
 
 
 def _written(action: Action, grid: Frame) -> str:

@@ -17,9 +17,10 @@ from collections.abc import Mapping
 
 from solar_rl.actions import Action, opposite
 from solar_rl.errors import ParseError
-from solar_rl.formats.base import Frame, cant_say
+from solar_rl.formats.base import Aside, Frame, cant_say
 from solar_rl.formats.grid import THOUSAND, finger_direction, finger_path, grid_point, on_grid
-from solar_rl.formats.reading import build, choice, point, shown, string
+from solar_rl.formats.reading import build, choice, point, shown, string, think_tag
+from solar_rl.formats.spaces import Resized, Thousand
 
 _TAG = "<action>"
 _CALL = re.compile(r"\s*(\w+)\((.*?)\)\s*(?:</action>|$)", re.DOTALL)
@@ -61,6 +62,7 @@ class UiVenus:
     def __init__(self, name: str, grid: Frame | None) -> None:
         self.name = name
         self._fixed = grid
+        self.space: type[Resized] | type[Thousand] = Thousand if grid else Resized
 
     def system_prompt(self, frame: Frame) -> str:
         """Return the action space with the screen's size in the units of its coordinates."""
@@ -84,6 +86,11 @@ class UiVenus:
         if not match:
             raise ParseError("the action is not a call")
         return _read(match[1], match[2], self._fixed or frame)
+
+    def aside(self, text: str, action: Action) -> Aside:
+        """Return what stands in the think tag; a direction without a path names the content."""
+        told_by_path = action.action_type != "scroll" or action.x2 is not None
+        return Aside(think_tag(text.partition(_TAG)[0]), direction="finger" if told_by_path else "content")
 
 
 def _written(action: Action, grid: Frame) -> str:
