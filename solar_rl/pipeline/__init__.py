@@ -24,6 +24,7 @@ from solar_rl.store.manifest import (
     Attribution,
     FileEntry,
     Manifest,
+    code_versions,
     file_entry,
     make_build_id,
     read_manifest,
@@ -124,13 +125,14 @@ def portable(config: DatasetConfig) -> DatasetConfig:
 
 
 def _origin(config: DatasetConfig, builder: Builder) -> Origin:
-    plain = portable(config)
+    plain, code = portable(config), code_versions(type(builder))
     files = tuple(_source_entry(builder, path) for path in builder.source_files())
     return Origin(
         config=plain,
-        build_id=make_build_id(plain.digest(), files),
+        build_id=make_build_id(plain.digest(), files, code),
         source_files=files,
         attribution=Attribution(builder.name, builder.license, builder.homepage, builder.citation),
+        code=code,
     )
 
 

@@ -27,7 +27,7 @@ from solar_rl.pipeline.units import score_and_shape
 from solar_rl.pipeline.work import claim, locked
 from solar_rl.schema import SCORE_COLUMNS, SPLITS, Reject
 from solar_rl.shaping import shape
-from solar_rl.store.manifest import Manifest, make_build_id, read_manifest
+from solar_rl.store.manifest import Manifest, code_versions, make_build_id, read_manifest
 from solar_rl.store.parquet import TableWriter
 
 KEPT = ("episodes", "steps", "images", "candidates")
@@ -125,8 +125,10 @@ def _read(folder: Path, table: str, split: str, columns: list[str] | None = None
 
 
 def _origin(plan: Derivation) -> Origin:
-    files = plan.manifest.source_files
-    return Origin(plan.config, make_build_id(plan.config.digest(), files), files, plan.manifest.attribution)
+    old = plan.manifest
+    code = old.code | code_versions()
+    build_id = make_build_id(plan.config.digest(), old.source_files, code)
+    return Origin(plan.config, build_id, old.source_files, old.attribution, code)
 
 
 def _rejects(folder: Path) -> list[Reject]:

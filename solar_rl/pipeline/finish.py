@@ -14,7 +14,6 @@ from solar_rl.store.manifest import (
     CheckEntry,
     FileEntry,
     Manifest,
-    code_versions,
     describe_files,
     library_versions,
     read_manifest,
@@ -34,6 +33,7 @@ class Origin:
     build_id: str
     source_files: tuple[FileEntry, ...]
     attribution: Attribution | None
+    code: dict[str, str]
 
 
 def finish(
@@ -64,7 +64,7 @@ def finish(
             config=origin.config.model_dump(mode="json"),
             attribution=origin.attribution,
             source_files=origin.source_files,
-            code=code_versions(),
+            code=origin.code,
             libraries=library_versions(),
             seeds={"build": origin.config.seed},
             counts=_counts(tables),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -13,11 +14,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+import solar_rl
 from solar_rl import __version__
 from solar_rl.errors import InputError
 from solar_rl.schema import SCHEMA_VERSION, SPLITS
 
 MANIFEST = "manifest.json"
+_SOURCES = {".py", ".sql", ".jinja", ".j2", ".css"}
 LIBRARIES = ("datasets", "duckdb", "numpy", "pillow", "polars", "pyarrow", "pydantic", "rapidfuzz")
 """Libraries whose versions can change a byte of what is written."""
 
@@ -89,9 +92,32 @@ class Manifest(_Model):
         return {split: count for split, count in rows.items() if split in found}
 
 
-def code_versions() -> dict[str, str]:
-    """Return the version of solar-rl, for ``Manifest.code``."""
-    return {"solar-rl": __version__}
+def code_versions(builder: type | None = None) -> dict[str, str]:
+    """Return what code makes a dataset, for ``Manifest.code``: version and hash of solar-rl, hash of the builder.
+
+    Args:
+        builder: The builder's class; its whole package is hashed, so that a change of a builder makes
+            another build, whoever wrote it.
+    """
+    versions = {"solar-rl": __version__, "solar-rl sources": source_digest(Path(solar_rl.__file__).parent)}
+    if builder is not None:
+        file = Path(inspect.getfile(builder))
+        shipped = builder.__module__.split(".")[0] == "builders" or "._shipped." in builder.__module__
+        inside = file.name == "__init__.py"
+        root = next(p for p in file.parents if p.name == "builders") if shipped else file.parent
+        versions["builder sources"] = source_digest(root if shipped or inside else file)
+    return versions
+
+
+def source_digest(root: Path) -> str:
+    """Return 16 hex digits of a source file, or of every source below a folder (what is shipped left out)."""
+    files = [root] if root.is_file() else sorted(p for p in root.rglob("*") if p.suffix in _SOURCES)
+    digest = hashlib.sha256()
+    for path in files:
+        name = path.relative_to(root).as_posix()
+        if not name.startswith("_shipped/"):
+            digest.update(f"{name}\0{sha256_file(path)}\0".encode())
+    return digest.hexdigest()[:16]
 
 
 def library_versions() -> dict[str, str]:
@@ -99,15 +125,18 @@ def library_versions() -> dict[str, str]:
     return {name: version(name) for name in LIBRARIES}
 
 
-def make_build_id(config_digest: str, source_files: Iterable[FileEntry]) -> str:
+def make_build_id(
+    config_digest: str, source_files: Iterable[FileEntry], code: Mapping[str, str] | None = None
+) -> str:
     """Return 16 hex digits that name a build: its config, its source's bytes and the code's version.
 
     Args:
         config_digest: ``DatasetConfig.digest()``.
         source_files: Every file of the source that is read.
+        code: ``code_versions`` of the builder (default: solar-rl's alone).
     """
     sources = sorted((entry.path, entry.sha256) for entry in source_files)
-    text = json.dumps([SCHEMA_VERSION, code_versions(), config_digest, sources])
+    text = json.dumps([SCHEMA_VERSION, dict(code or code_versions()), config_digest, sources], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -206,3 +206,16 @@ def test_two_builds_at_once_the_second_is_refused(tmp_path: Path) -> None:
 
     with locked(tmp_path / "ds"), pytest.raises(InputError, match=f"pid {os.getpid()}"):
         pipeline.build(config(), tmp_path / "ds")
+
+
+def test_a_changed_builder_makes_another_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    source = (HERE / "toy_source.py").read_text()
+    for folder, text in (("one", source), ("two", source.replace("do thing", "do the thing"))):
+        (tmp_path / f"toy_{folder}.py").write_text(text)
+        named = config(source={"builder": f"toy_{folder}:ToyBuilder", "options": {"episodes": 2}})
+        pipeline.build(named.model_copy(update={"name": folder}), tmp_path / folder)
+    manifests = [open_dataset(tmp_path / folder).manifest for folder in ("one", "two")]
+    assert manifests[0].code["solar-rl sources"] == manifests[1].code["solar-rl sources"]
+    assert manifests[0].code["builder sources"] != manifests[1].code["builder sources"]
+    assert manifests[0].build_id != manifests[1].build_id
