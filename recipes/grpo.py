@@ -20,7 +20,7 @@ from transformers import PrinterCallback
 from transformers.utils import logging as transformers_logging
 from trl import GRPOConfig, ModelConfig, TrlParser, get_peft_config
 
-from solar_rl.errors import InputError, SolarError
+from solar_rl.errors import ConfigError, InputError, SolarError
 from solar_rl.policy import load_policy
 from solar_rl.train.callbacks import RecordCallback
 from solar_rl.train.data import check_policy, load_replay
@@ -75,7 +75,10 @@ def main() -> None:
     # 1. The recipe. Where it names no output_dir, its own place does: runs/phone_cpu/stage1_atomic.
     parser = TrlParser((SolarArguments, GRPOConfig, ModelConfig))
     parser.set_defaults_with_config(output_dir=default_output(sys.argv))
-    solar, config, model_config = parser.parse_args_and_config()
+    try:
+        solar, config, model_config = parser.parse_args_and_config()
+    except ValueError as error:  # a value that TRL or transformers refuses
+        raise ConfigError(str(error).splitlines()[0]) from error
     if config.disable_tqdm:
         transformers_logging.disable_progress_bar()
     if solar.processes not in (None, config.world_size):

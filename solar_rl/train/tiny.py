@@ -28,8 +28,11 @@ SPECIAL_TOKENS = (
     "<|image_pad|>",
     "<|video_pad|>",
 )
-VOCABULARY = 1200
+VOCABULARY = 2000
 """Tokens of the byte-pair encoding, special ones included."""
+TOKEN_LENGTH = 64
+"""Longest token in bytes. Merges cross words here, so that the boilerplate of prompts and answers, which a
+model of this size has no use for, costs few tokens and little time."""
 FORMATS = ("qwen25vl_mobile_use", "json")
 """Formats whose prompts and answers the tokenizer is trained on by default."""
 
@@ -94,12 +97,14 @@ def default_corpus() -> Iterator[str]:
     yield from _WORDS * 8
     for name in FORMATS:
         output_format = get_format(name)
-        yield from [output_format.system_prompt(_FRAME)] * 4
+        yield from [output_format.system_prompt(_FRAME)] * 20
         for action in _sample_actions():
             try:
-                yield output_format.render(action, _FRAME)
+                written = output_format.render(action, _FRAME)
             except ActionError:  # this family has no such action, so its policy never writes it
                 continue
+            yield written
+            yield f"\n1. {' '.join(written.splitlines())}"  # as a prompt's history shows it
 
 
 def _sample_actions() -> Iterator[Action]:
@@ -125,11 +130,12 @@ def _tokenizer(corpus: Iterable[str]) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY,
         special_tokens=list(SPECIAL_TOKENS),
+        max_token_length=TOKEN_LENGTH,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
