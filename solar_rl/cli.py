@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, validators
 
 from solar_rl import __version__
 from solar_rl.errors import InputError, SolarError
@@ -264,6 +264,69 @@ def parse(
     from solar_rl import commands_evaluate
 
     commands_evaluate.parse(file, format, canonical=canonical)
+
+
+@app.command
+def evaluate(
+    predictions: Path,
+    /,
+    *,
+    data: str,
+    protocol: str = "solar",
+    format: str | None = None,
+    split: str | None = None,
+    level: Literal["high", "low"] | None = None,
+    missing: Literal["error", "wrong", "skip"] = "error",
+    skip: Path | None = None,
+    buckets: Literal["androidcontrol", "phone", "ui_genie"] | None = None,
+    bootstrap: Annotated[int, Parameter(validator=validators.Number(gte=0, lte=100_000))] = 1000,
+    seed: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 0,
+    verdicts: Path | None = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Judge predictions under a protocol: TM, EM, grounding, goal progress, task SR, with intervals.
+
+    Each line is a JSON object with `episode_id`, `step_index` and either the fields of a canonical action or,
+    with `--format`, the `raw` answer; `{"parse_error": "..."}` stands for an answer that was no action.
+
+    Example: `solar-rl evaluate PRED.jsonl --protocol all --data runs/android_control-1.0.0`
+
+    Args:
+        predictions: JSONL file, one prediction a step.
+        data: Folder, OWNER/NAME or hf://datasets/OWNER/NAME with the labels.
+        protocol: Name of a protocol (docs/protocols.md), or all: side by side, with the cases on which they differ.
+        format: Output format of the raw answers (docs/formats.md).
+        split: Only this split of the data.
+        level: What the predictions were given: high (the goal) or low (the step's instruction too), where
+            lines don't say it in `level`; with it only lines of that level count.
+        missing: A step without a prediction is an error, wrong, or skipped.
+        skip: JSONL list of steps to leave out (episode_id, and step_index for one step alone).
+        buckets: Rule of the length buckets (default: the data's).
+        bootstrap: Resamples of episodes for the intervals; 0: none.
+        seed: Seed of the resampling.
+        verdicts: JSONL file to write one verdict a case to.
+        dry_run: Judge and print, but write no verdicts.
+        json: Print the figures as JSON.
+    """
+    from solar_rl import commands_evaluate
+
+    commands_evaluate.evaluate(
+        predictions,
+        protocol,
+        data,
+        format_name=format,
+        split=split,
+        level=level,
+        missing=missing,
+        skip=skip,
+        buckets=buckets,
+        resamples=bootstrap,
+        seed=seed,
+        verdicts=verdicts,
+        dry_run=dry_run,
+        as_json=json,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> Any:

@@ -3,27 +3,207 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from solar_rl.errors import InputError
 from solar_rl.parsing import parse_lines
 
+if TYPE_CHECKING:
+    import polars as pl
+
+    from solar_rl.evaluate import Cases, Evaluation, Missing
+    from solar_rl.evaluate.files import EvaluationData
+
+ALL = "all"
+
 
 def parse(file: Path | None, format_name: str, *, canonical: bool) -> None:
     """Read raw answers from a file or stdin and print one action a line."""
-    for said in parse_lines(_lines(file), format_name, canonical=canonical):
+    from solar_rl.evaluate.files import open_lines
+
+    lines = sys.stdin.buffer if file is None else open_lines(file)
+    for said in parse_lines(lines, format_name, canonical=canonical):
         sys.stdout.write(orjson.dumps(said).decode() + "\n")
 
 
-def _lines(file: Path | None) -> Iterator[bytes]:
-    if file is None:
-        yield from sys.stdin.buffer
+def evaluate(
+    file: Path,
+    protocol: str,
+    data: str,
+    *,
+    format_name: str | None,
+    split: str | None,
+    level: str | None,
+    missing: Missing,
+    skip: Path | None,
+    buckets: str | None,
+    resamples: int,
+    seed: int,
+    verdicts: Path | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Judge a file of predictions and print what it scores."""
+    from solar_rl.evaluate import evaluate, prepare
+    from solar_rl.evaluate.files import EvaluationData, open_lines, read_skip_list
+    from solar_rl.evaluate.predictions import read_predictions
+    from solar_rl.evaluate.verdicts import OURS, names
+
+    if protocol not in (ALL, OURS):
+        _require_protocol(protocol, names())
+    labels = EvaluationData(data, split)
+    skipped = read_skip_list(skip, labels.steps) if skip else None
+    predictions = read_predictions(
+        open_lines(file),
+        where=str(file),
+        format_name=format_name,
+        frame_of=labels.frames() if format_name else lambda _: None,
+    )
+    protocols = names() if protocol == ALL else (protocol,)
+    options: dict[str, Any] = {
+        "bucket_rule": buckets or labels.bucket_rule,
+        "resamples": resamples,
+        "seed": seed,
+    }
+    found: dict[str, tuple[Cases, list[Evaluation]]] = {}
+    for its_level, of_level in _by_level(predictions, level):
+        cases = prepare(of_level, labels.steps, labels.episodes, missing=missing, skip=skipped)
+        found[its_level] = (
+            cases,
+            [
+                evaluate(cases, name, validity=labels.validity, groups=protocol != ALL, **options)
+                for name in protocols
+            ],
+        )
+    about = {"skip_list": str(skip) if skip else None, "resamples": resamples, "seed": seed}
+    if as_json:
+        _print_as_json(found, labels, about)
+    else:
+        _print(found, labels, about)
+    if verdicts is not None:
+        _write_verdicts(found, verdicts, dry_run=dry_run)
+
+
+def _by_level(predictions: pl.DataFrame, level: str | None) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Part predictions that were made from the goal alone from those with the step's instruction."""
+    import polars as pl
+
+    if level is not None:
+        predictions = predictions.with_columns(pl.col("level").fill_null(level)).filter(level=level)
+        if not predictions.height:
+            raise InputError(f"no prediction is of level {level}")
+    for (its,), part in predictions.partition_by("level", as_dict=True, maintain_order=True).items():
+        yield str(its or "not stated"), part
+
+
+def _print_as_json(
+    found: Mapping[str, tuple[Cases, list[Evaluation]]], labels: EvaluationData, about: Mapping[str, Any]
+) -> None:
+    from solar_rl.evaluate.compare import disagreements
+
+    manifest = labels.dataset.manifest
+    results: list[dict[str, Any]] = []
+    for level, (cases, evaluations) in found.items():
+        one = {"data": f"{manifest.name} {manifest.version}", "level": level, **about}
+        if len(evaluations) > 1:
+            one["disagreements"] = disagreements(cases, evaluations).to_dicts()
+        results.append(one | {"protocols": [each.as_dict() for each in evaluations]})
+    print(orjson.dumps(results, option=orjson.OPT_INDENT_2).decode())
+
+
+def _print(
+    found: Mapping[str, tuple[Cases, list[Evaluation]]], labels: EvaluationData, about: Mapping[str, Any]
+) -> None:
+    manifest = labels.dataset.manifest
+    for level, (cases, evaluations) in found.items():
+        skipped = f"skip list {about['skip_list']}" if about["skip_list"] else "no skip list"
+        print(f"data {manifest.name} {manifest.version}, level {level}, {skipped}")
+        print(", ".join(f"{count:,} {name}" for name, count in cases.counts.items()))
+        if about["resamples"]:
+            drawn = f"{about['resamples']:,} resamples of episodes, seed {about['seed']}"
+            print(f"in brackets, low and high: 95 % intervals from {drawn}")
+        if len(evaluations) > 1:
+            _print_comparison(cases, evaluations)
+        else:
+            _print_one(evaluations[0])
+
+
+def _print_one(found: Evaluation) -> None:
+    import polars as pl
+
+    from solar_rl.commands import SHOWN_ROWS, print_table
+    from solar_rl.evaluate.metrics import MEANINGS
+
+    title = f"{found.protocol}, {found.counts['judged']:,} steps"
+    print(f"protocol {found.protocol}: {found.source}")
+    print(", ".join(f"{found.counts[name]:,} {name}" for name in ("judged", "dropped", "episodes")) + "\n")
+    meanings = pl.Series("meaning", [MEANINGS[name] for name in found.metrics["metric"]])
+    print_table(found.metrics.with_columns(meanings), title=f"{title}: metrics")
+    for name, table in found.by.items():
+        rule = f" (rule {found.bucket_rule})" if name == "bucket" else ""
+        print_table(_with_intervals(table), title=f"{title}: by {name}{rule}", rows=SHOWN_ROWS)
+
+
+def _with_intervals(table: pl.DataFrame) -> pl.DataFrame:
+    """Put the ends of each interval behind its value, so that a table fits a screen."""
+    import polars as pl
+
+    def shown(name: str) -> pl.Expr:
+        value, low, high = (pl.col(f"{name}{end}").round(3).cast(pl.String) for end in ("", "_low", "_high"))
+        between = pl.format(" ({}-{})", low, high).fill_null("")
+        return pl.concat_str(value, between).alias(name)
+
+    metrics = [name.removesuffix("_low") for name in table.columns if name.endswith("_low")]
+    plain = [name for name in table.columns if name.removesuffix("_low").removesuffix("_high") not in metrics]
+    return table.select(*plain, *(shown(name) for name in metrics))
+
+
+def _print_comparison(cases: Cases, evaluations: Sequence[Evaluation]) -> None:
+    from solar_rl.commands import print_table
+    from solar_rl.evaluate.compare import disagreements, side_by_side
+
+    table = side_by_side(evaluations)
+    print_table(_with_intervals(table), title="the same predictions, by protocol")
+    print("sources:")
+    for each in evaluations:
+        print(f"  {each.protocol}: {each.source}")
+    print_table(disagreements(cases, evaluations), title="cases on which the protocols disagree most")
+
+
+def _write_verdicts(
+    found: Mapping[str, tuple[Cases, list[Evaluation]]], path: Path, *, dry_run: bool
+) -> None:
+    from solar_rl.commands import log
+
+    rows = sum(each.verdicts.height for _, evaluations in found.values() for each in evaluations)
+    if dry_run:
+        log.print(f"would write {rows:,} verdicts to {path}")
         return
     try:
-        with file.open("rb") as lines:
-            yield from lines
+        with path.open("wb") as out:
+            out.writelines(_verdict_lines(found))
     except OSError as error:
-        raise InputError(f"can't be read: {error.strerror}", where=str(file)) from None
+        raise InputError(f"can't be written: {error.strerror}", where=str(path)) from None
+    log.print(f"{rows:,} verdicts in {path}")
+
+
+def _verdict_lines(found: Mapping[str, tuple[Cases, list[Evaluation]]]) -> Iterable[bytes]:
+    for level, (_, evaluations) in found.items():
+        for each in evaluations:
+            about = {"protocol": each.protocol, "level": level}
+            for row in each.verdicts.iter_rows(named=True):
+                yield orjson.dumps(row | about, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _require_protocol(name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        import difflib
+
+        close = difflib.get_close_matches(name, known, n=1)
+        listed = f"there is: {ALL}, {', '.join(known)}"
+        hint = f"did you mean '{close[0]}'? {listed}" if close else listed
+        raise InputError(f"no protocol is named '{name}'", hint=hint)
