@@ -329,6 +329,28 @@ def evaluate(
     )
 
 
+@app.command
+def judge(cases: Path | None = None, /, *, protocol: str) -> None:
+    """Judge neutral cases under a protocol and print one verdict a line, in the order of the cases.
+
+    Each line is a JSON object: `case_id`, `screen_w`, `screen_h`, `expert` and `prediction` (AndroidControl's
+    words and device pixels; null: an answer that can't be read) and `candidate_bboxes`. A line that is no
+    whole case stops the work: exit 2 with its number, and nothing is printed.
+
+    Example: `solar-rl judge CASES.jsonl --protocol agentcpm_eval_ac004`
+
+    Args:
+        cases: JSONL file (default: stdin).
+        protocol: Name of a protocol: its rule, its source and its known faults are in docs/protocols.md.
+    """
+    import orjson
+
+    from solar_rl.judging import judge_file
+
+    for verdict in judge_file(cases, protocol):
+        sys.stdout.write(orjson.dumps(verdict).decode() + "\n")
+
+
 def main(argv: Sequence[str] | None = None) -> Any:
     """Run the command line and exit with the contract's codes."""
     try:
