@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from solar_rl.evaluate.files import EvaluationData
 
 ALL = "all"
+SHOWN_CASES = 10
+"""Disagreements printed for people; --json has more."""
+INTERVALS = ("exact_match", "goal_progress", "task_sr")
+"""Metrics whose intervals fit beside each other on a screen."""
 
 
 def parse(file: Path | None, format_name: str, *, canonical: bool) -> None:
@@ -51,10 +55,10 @@ def evaluate(
     from solar_rl.evaluate import evaluate, prepare
     from solar_rl.evaluate.files import EvaluationData, open_lines, read_skip_list
     from solar_rl.evaluate.predictions import read_predictions
-    from solar_rl.evaluate.verdicts import OURS, names
+    from solar_rl.evaluate.verdicts import NAMES
 
-    if protocol not in (ALL, OURS):
-        _require_protocol(protocol, names())
+    if protocol != ALL:
+        _require_protocol(protocol, NAMES)
     labels = EvaluationData(data, split)
     skipped = read_skip_list(skip, labels.steps) if skip else None
     predictions = read_predictions(
@@ -63,7 +67,7 @@ def evaluate(
         format_name=format_name,
         frame_of=labels.frames() if format_name else lambda _: None,
     )
-    protocols = names() if protocol == ALL else (protocol,)
+    protocols = NAMES if protocol == ALL else (protocol,)
     options: dict[str, Any] = {
         "bucket_rule": buckets or labels.bucket_rule,
         "resamples": resamples,
@@ -163,15 +167,27 @@ def _with_intervals(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _print_comparison(cases: Cases, evaluations: Sequence[Evaluation]) -> None:
+    import polars as pl
+
     from solar_rl.commands import print_table
     from solar_rl.evaluate.compare import disagreements, side_by_side
+    from solar_rl.evaluate.metrics import METRICS
 
     table = side_by_side(evaluations)
-    print_table(_with_intervals(table), title="the same predictions, by protocol")
+    print_table(
+        table.select("protocol", "judged", "dropped", *METRICS), title="the same predictions, by protocol"
+    )
+    ends = table.select("protocol", "judged", pl.col(f"^({'|'.join(INTERVALS)}).*$"))
+    print_table(_with_intervals(ends), title="with 95 % intervals (all of them: --json)")
     print("sources:")
     for each in evaluations:
         print(f"  {each.protocol}: {each.source}")
-    print_table(disagreements(cases, evaluations), title="cases on which the protocols disagree most")
+    print("\ncases on which the protocols disagree most:")
+    for case in disagreements(cases, evaluations, limit=SHOWN_CASES).iter_rows(named=True):
+        print(
+            f"  episode {case['episode_id']}, step {case['step_index']}: {case['label']}; predicted {case['prediction']}"
+        )
+        print(f"    exact: {case['exact']}\n    not exact: {case['not_exact']}")
 
 
 def _write_verdicts(

@@ -6,24 +6,21 @@ import polars as pl
 
 from solar_rl import __version__
 from solar_rl.config import ValidityConfig
+from solar_rl.protocols import PROTOCOLS, get_protocol
 from solar_rl.validity import score
 
 OURS = "solar"
 
-
-def names() -> tuple[str, ...]:
-    """Return the name of every protocol, ours first."""
-    from solar_rl.protocols import PROTOCOLS
-
-    return (OURS, *(name for name in PROTOCOLS if name != OURS))
+NAMES: tuple[str, ...] = (OURS, *(name for name in PROTOCOLS if name != OURS))
+"""Every protocol, ours first."""
 
 
 def source_of(protocol: str, validity: ValidityConfig) -> str:
     """Say which rule a protocol is: repository and commit with our version of it, or our settings."""
     if protocol == OURS:
-        return f"solar-rl {__version__}, validity {validity.preset}, s0 {validity.sigma0:g}"
-    from solar_rl.protocols import get_protocol
-
+        changed = validity.model_dump(exclude_defaults=True)
+        settings = ", ".join(f"{name} {value}" for name, value in changed.items()) or "default settings"
+        return f"{get_protocol(OURS).source}, {__version__}, {settings}"
     found = get_protocol(protocol)
     return f"{found.source} (version {found.version})"
 
@@ -45,8 +42,6 @@ def judge(rows: pl.DataFrame, protocol: str, validity: ValidityConfig) -> pl.Dat
     """
     if protocol == OURS:
         return _judge_as_ours(rows, validity)
-    from solar_rl.protocols import get_protocol
-
     return get_protocol(protocol).judge_canonical(rows)
 
 
