@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from solar_rl.report import failure_charts, headline, reward_charts, words
+from solar_rl.report import data_charts, failure_charts, headline, reward_charts, words
 from solar_rl.report.picks import Pick, pick_episodes
 from solar_rl.report.screens import data_uris
 from solar_rl.report.strip import Strip, make_strip, read_images, read_records
@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from solar_rl.store.manifest import Manifest
 
 REPORT = "report.html"
-SECTIONS = (failure_charts.failures, failure_charts.validity, reward_charts.rewards, reward_charts.learning)
+SECTIONS = (
+    failure_charts.failures,
+    failure_charts.validity,
+    reward_charts.rewards,
+    reward_charts.learning,
+    data_charts.labels,
+)
 
 
 def render_page(answers: Answers, manifest: Manifest) -> str:

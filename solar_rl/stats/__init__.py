@@ -14,6 +14,7 @@ from solar_rl.stats.inputs import DIRECTIONS, LABELS, LEAKAGE, SAMPLING
 from solar_rl.stats.laws import check_laws
 from solar_rl.stats.question import Breakdown, Question, mean, share
 from solar_rl.stats.scores import GROUPS, REWARDS, VALIDITY
+from solar_rl.stats.truths import TRUTHS, WORDING
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,8 +28,8 @@ _QUESTIONS: dict[str, tuple[Question | Breakdown, ...]] = {
     "groups": GROUPS,
     "truncation": TRUNCATION,
     "sampling": SAMPLING,
-    "directions": DIRECTIONS,
-    "labels": LABELS,
+    "directions": DIRECTIONS + WORDING,
+    "labels": TRUTHS + LABELS,
     "leakage": LEAKAGE,
 }
 NAMES: tuple[str, ...] = (*_QUESTIONS, "checks")
