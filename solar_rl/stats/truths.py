@@ -1,8 +1,10 @@
 """What to know about the labels of a dataset before a score on it is believed.
 
 Every kind of oddity was found in data that many compare on: clicks beyond the screen, labels without a box or in
-a box as large as the screen, empty instructions, goals that occur again, episodes that end in a wait, and
-instructions whose words contradict the label. None of them is an error of the build; each moves a score.
+a box as large as the screen, empty instructions, goals that occur again, episodes ending in wait, and
+instructions whose words contradict the label. None of them is an error of the build; each moves a score. "Clicks"
+are all point actions, boxes are measured by the share of the screen that they cover, and an instruction or text
+of blanks alone counts as none.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ def _counted(what: str, condition: str, source: str) -> str:
     """
 
 
-_SHARES = [(f"{share_of:.0%} of the screen or more", share_of) for share_of in OVERSIZED]
+_SHARES = [(f"clicks, box from {share_of:.0%}", share_of) for share_of in OVERSIZED]
 _ENDS = (
     "(SELECT * FROM steps QUALIFY row_number() OVER (PARTITION BY episode_id ORDER BY step_index DESC) = 1)"
 )
@@ -47,31 +49,31 @@ _BEFORE = """(
     SELECT *, lag(trim(instruction)) OVER (PARTITION BY episode_id ORDER BY step_index) AS earlier FROM steps
 )"""
 _TRUTHS = (
-    ("point actions beyond the screen", "x NOT BETWEEN 0 AND 1 OR y NOT BETWEEN 0 AND 1", "places"),
-    ("point actions without a box", "len(boxes) = 0", "places"),
-    ("point actions outside all their boxes", "len(boxes) > 0 AND NOT inside", "places"),
+    ("clicks beyond the screen", "x NOT BETWEEN 0 AND 1 OR y NOT BETWEEN 0 AND 1", "places"),
+    ("clicks without a box", "len(boxes) = 0", "places"),
+    ("clicks outside all boxes", "len(boxes) > 0 AND NOT inside", "places"),
     *(
         (f"point actions with a box of {what}", f"list_max(areas) >= {area}", "places")
         for what, area in _SHARES
     ),
     (
-        "point actions whose smallest box is a container (25% or more)",
+        "clicks, smallest box from 25%",
         "list_min(list_filter(areas, lambda a: a > 0)) >= 0.25",
         "places",
     ),
-    ("point actions with a box of no area", "list_min(areas) = 0", "places"),
-    ("point actions with a box that reaches off the screen", "beyond", "places"),
-    ("steps without an instruction, or with an empty one", "trim(coalesce(instruction, '')) = ''", "steps"),
+    ("clicks, box without area", "list_min(areas) = 0", "places"),
+    ("clicks, box off the screen", "beyond", "places"),
+    ("steps without instruction", "trim(coalesce(instruction, '')) = ''", "steps"),
     (
-        "steps that repeat the instruction before",
+        "steps, instruction repeated",
         "trim(instruction) <> '' AND trim(instruction) = earlier",
         _BEFORE,
     ),
     ("steps that type nothing", "action_type = 'input_text' AND trim(coalesce(text, '')) = ''", "steps"),
-    ("steps whose screen size was not stated", "screen_size <> 'stated'", "steps"),
-    ("episodes whose goal occurs again", "same > 1", _GOALS),
-    ("episodes that end in a wait", "action_type = 'wait'", _ENDS),
-    ("episodes that end in anything but finished", "action_type <> 'finished'", _ENDS),
+    ("steps, size not stated", "screen_size <> 'stated'", "steps"),
+    ("episodes, goal repeated", "same > 1", _GOALS),
+    ("episodes ending in wait", "action_type = 'wait'", _ENDS),
+    ("episodes without finished", "action_type <> 'finished'", _ENDS),
 )
 
 TRUTHS = (

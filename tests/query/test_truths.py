@@ -6,7 +6,7 @@ from lawful_dataset import preview_frame, tables, write_small_dataset
 
 from solar_rl import query, stats
 
-QUARTER = "point actions whose smallest box is a container (25% or more)"
+QUARTER = "clicks, smallest box from 25%"
 
 
 def planted() -> dict[str, pl.DataFrame]:
@@ -60,8 +60,8 @@ def test_every_planted_oddity_is_counted_once(found):
     steps = found[0]["steps"]
     clicks = steps.filter(action_type="click")
     key = clicks.select(pl.format("{}, step {}", "episode_id", "step_index")).to_series()
-    assert cases(found, "point actions beyond the screen") == {
-        "what": "point actions beyond the screen",
+    assert cases(found, "clicks beyond the screen") == {
+        "what": "clicks beyond the screen",
         "cases": 1,
         "of": clicks.height,
         "share": pytest.approx(1 / clicks.height),
@@ -69,26 +69,26 @@ def test_every_planted_oddity_is_counted_once(found):
     }
     boxless = clicks.filter(pl.col("candidate_boxes").list.len() == 0, pl.col("target_box").is_null()).height
     assert boxless >= 2
-    assert cases(found, "point actions without a box")["cases"] == boxless
-    assert cases(found, "point actions outside all their boxes")["example"] == key[3]
-    assert cases(found, "point actions with a box that reaches off the screen")["cases"] == 1
-    assert cases(found, "point actions with a box of no area")["cases"] == 1
+    assert cases(found, "clicks without a box")["cases"] == boxless
+    assert cases(found, "clicks outside all boxes")["example"] == key[3]
+    assert cases(found, "clicks, box off the screen")["cases"] == 1
+    assert cases(found, "clicks, box without area")["cases"] == 1
     assert cases(found, QUARTER)["example"] == key[2]
     whole = clicks.filter(
         pl.col("candidate_boxes").list.len() == 2, pl.col("target_box").is_not_null()
     ).height
-    assert cases(found, "point actions with a box of 75% of the screen or more")["cases"] == 1 + whole
+    assert cases(found, "clicks, box from 75%")["cases"] == 1 + whole
 
 
 def test_instructions_goals_and_ends_are_counted(found):
     frames = found[0]
     lacking = frames["steps"].filter(pl.col("instruction").fill_null("").str.strip_chars() == "").height
-    assert cases(found, "steps without an instruction, or with an empty one")["cases"] == lacking
-    assert cases(found, "episodes that end in a wait")["example"].startswith("e003, step ")
-    assert cases(found, "episodes that end in a wait")["cases"] == 1
-    assert cases(found, "episodes that end in anything but finished")["cases"] == 1
+    assert cases(found, "steps without instruction")["cases"] == lacking
+    assert cases(found, "episodes ending in wait")["example"].startswith("e003, step ")
+    assert cases(found, "episodes ending in wait")["cases"] == 1
+    assert cases(found, "episodes without finished")["cases"] == 1
     again = frames["episodes"].filter(pl.col("goal").is_duplicated())
-    assert cases(found, "episodes whose goal occurs again")["cases"] == again.height
+    assert cases(found, "episodes, goal repeated")["cases"] == again.height
     assert found[1]["Goals that occur again"]["episodes"].sum() == again.height
 
 
