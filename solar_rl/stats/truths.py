@@ -52,10 +52,7 @@ _TRUTHS = (
     ("clicks beyond the screen", "x NOT BETWEEN 0 AND 1 OR y NOT BETWEEN 0 AND 1", "places"),
     ("clicks without a box", "len(boxes) = 0", "places"),
     ("clicks outside all boxes", "len(boxes) > 0 AND NOT inside", "places"),
-    *(
-        (f"point actions with a box of {what}", f"list_max(areas) >= {area}", "places")
-        for what, area in _SHARES
-    ),
+    *((what, f"list_max(areas) >= {area}", "places") for what, area in _SHARES),
     (
         "clicks, smallest box from 25%",
         "list_min(list_filter(areas, lambda a: a > 0)) >= 0.25",
