@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import App, CycloptsError, Parameter, validators
+from cyclopts import App, CycloptsError, Parameter
 
 from solar_rl import __version__
+from solar_rl.cli_judging import calibrate, evaluate, parse
+from solar_rl.cli_options import DryRun, Json, Out, Overrides
 from solar_rl.errors import InputError, SolarError
 
 app = App(
@@ -22,10 +24,8 @@ app = App(
     version=__version__,
     help_format="markdown",
 )
-Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
-Json = Annotated[bool, Parameter(negative="", help="Print JSON for machines.")]
-DryRun = Annotated[bool, Parameter(negative="", help="Say what would be done, and do nothing.")]
-Out = Annotated[Path | None, Parameter(help="Folder to write to.")]
+for verb in (parse, evaluate, calibrate):
+    app.command(verb)
 
 
 @app.command
@@ -239,94 +239,6 @@ def train(recipe: str, /, *extra: Overrides, processes: int | None = None, dry_r
     code = launch(recipe, extra, dry_run=dry_run, processes=processes)
     if code:
         raise SystemExit(code)
-
-
-@app.command
-def parse(
-    file: Path | None = None,
-    /,
-    *,
-    format: str,
-    canonical: Annotated[bool, Parameter(negative="")] = False,
-) -> None:
-    """Read raw model answers and print the action of each, one JSON object a line.
-
-    Each line in is a JSON object with `raw` and, for the formats that speak pixels, `resized_w` and
-    `resized_h`. An answer that can't be read gives `{"error": true, "reason": ...}`; the exit code is 0.
-
-    Example: `solar-rl parse --format ui_tars < RAW.jsonl`
-
-    Args:
-        file: File to read (default: stdin).
-        format: Output format of the model, such as qwen25vl_mobile_use (docs/formats.md).
-        canonical: Say actions in canonical names instead of AndroidControl's.
-    """
-    from solar_rl import commands_evaluate
-
-    commands_evaluate.parse(file, format, canonical=canonical)
-
-
-@app.command
-def evaluate(
-    predictions: Path,
-    /,
-    *,
-    data: str,
-    protocol: str = "solar",
-    format: str | None = None,
-    split: str | None = None,
-    level: Literal["high", "low"] | None = None,
-    missing: Literal["error", "wrong", "skip"] = "error",
-    skip: Path | None = None,
-    buckets: Literal["androidcontrol", "phone", "ui_genie"] | None = None,
-    bootstrap: Annotated[int, Parameter(validator=validators.Number(gte=0, lte=100_000))] = 1000,
-    seed: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 0,
-    verdicts: Path | None = None,
-    dry_run: DryRun = False,
-    json: Json = False,
-) -> None:
-    """Judge predictions under a protocol: TM, EM, grounding, goal progress, task SR, with intervals.
-
-    Each line is a JSON object with `episode_id`, `step_index` and either the fields of a canonical action or,
-    with `--format`, the `raw` answer; `{"parse_error": "..."}` stands for an answer that was no action.
-
-    Example: `solar-rl evaluate PRED.jsonl --protocol all --data runs/android_control-1.0.0`
-
-    Args:
-        predictions: JSONL file, one prediction a step.
-        data: Folder, OWNER/NAME or hf://datasets/OWNER/NAME with the labels.
-        protocol: Name of a protocol (docs/protocols.md), or all: side by side, with the cases on which they differ.
-        format: Output format of the raw answers (docs/formats.md).
-        split: Only this split of the data.
-        level: What the predictions were given: high (the goal) or low (the step's instruction too), where
-            lines don't say it in `level`; with it only lines of that level count.
-        missing: A step without a prediction is an error, wrong, or skipped.
-        skip: JSONL list of steps to leave out (episode_id, and step_index for one step alone).
-        buckets: Rule of the length buckets (default: the data's).
-        bootstrap: Resamples of episodes for the intervals; 0: none.
-        seed: Seed of the resampling.
-        verdicts: JSONL file to write one verdict a case to.
-        dry_run: Judge and print, but write no verdicts.
-        json: Print the figures as JSON.
-    """
-    from solar_rl import commands_evaluate
-
-    commands_evaluate.evaluate(
-        predictions,
-        protocol,
-        data,
-        format_name=format,
-        split=split,
-        level=level,
-        missing=missing,
-        skip=skip,
-        buckets=buckets,
-        resamples=bootstrap,
-        seed=seed,
-        verdicts=verdicts,
-        dry_run=dry_run,
-        as_json=json,
-    )
 
 
 @app.command

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from solar_rl.evaluate import Cases, Evaluation, Missing
     from solar_rl.evaluate.files import EvaluationData
+    from solar_rl.verify import Verifier
+    from solar_rl.verify.calibration import Calibration
 
 ALL = "all"
 SHOWN_CASES = 10
@@ -90,6 +92,70 @@ def evaluate(
         _print(found, labels, about)
     if verdicts is not None:
         _write_verdicts(found, verdicts, dry_run=dry_run)
+
+
+def calibrate(
+    data: str,
+    verifier: str,
+    *,
+    model: str | None,
+    split: str | None,
+    limit: int | None,
+    seed: int,
+    endpoint: Mapping[str, Any],
+    as_json: bool,
+) -> None:
+    """Score stored candidates with a verifier and print how far it agrees with the rules."""
+    from solar_rl.evaluate.files import EvaluationData
+    from solar_rl.schema import TABLES
+    from solar_rl.verify import load_verifier, rules, verify
+    from solar_rl.verify.calibration import calibrate
+    from solar_rl.verify.endpoint import EndpointVerifier
+
+    labels = EvaluationData(data, split)
+    candidates = labels.dataset.table("candidates", split).collect(engine="in-memory")
+    if limit is not None and limit < candidates.height:
+        candidates = candidates.sample(limit, seed=seed)
+    candidates = candidates.sort(TABLES["candidates"].key)
+    if verifier.startswith(("http://", "https://")):
+        if model is None:
+            raise InputError("an endpoint needs the name of its model", hint="--model NAME")
+        found: Verifier = EndpointVerifier(verifier, model, **endpoint)
+        steps = labels.described_steps(candidates, screenshots=bool(endpoint["images"]))
+    else:
+        found = load_verifier(verifier)
+        steps = labels.described_steps(candidates, screenshots=True)
+    yardstick = verify(rules(labels.validity), steps, candidates)
+    kinds = candidates.join(steps, on=["episode_id", "step_index"], how="left", maintain_order="left")
+    result = calibrate(verify(found, steps, candidates), yardstick, kinds["action_type"])
+    manifest = labels.dataset.manifest
+    about = {
+        "data": f"{manifest.name} {manifest.version}",
+        "verifier": verifier,
+        "model": model,
+        "rules": labels.validity.model_dump(exclude_defaults=True) or "default settings",
+    }
+    if as_json:
+        print(orjson.dumps(about | result.as_dict(), option=orjson.OPT_INDENT_2).decode())
+    else:
+        _print_calibration(result, about)
+
+
+def _print_calibration(result: Calibration, about: Mapping[str, Any]) -> None:
+    import polars as pl
+
+    from solar_rl.commands import print_table
+
+    print("; ".join(f"{name} {value}" for name, value in about.items() if value is not None))
+    names, values = list(result.figures), list(result.figures.values())
+    figures = pl.DataFrame({"figure": names, "value": [float(v) if v is not None else None for v in values]})
+    print_table(figures, title="verifier against the rules")
+    print_table(
+        result.curve, title="reliability: the verifier's score against the share that the rules call valid"
+    )
+    print_table(result.by_type, title="disagreement by action type of the label")
+    if result.unscored.height:
+        print_table(result.unscored, title="candidates that the verifier left unscored")
 
 
 def _by_level(predictions: pl.DataFrame, level: str | None) -> Iterator[tuple[str, pl.DataFrame]]:

@@ -43,6 +43,26 @@ class EvaluationData:
         if not self.steps.height:
             raise InputError(f"no steps{f' in split {split}' if split else ''}", where=str(self.dataset.path))
 
+    def described_steps(self, candidates: pl.DataFrame, *, screenshots: bool) -> pl.DataFrame:
+        """Return the steps that candidates answer, with ``goal``, ``ref_len`` and ``screenshot`` (bytes)."""
+        key = ["episode_id", "step_index"]
+        about = self.episodes.select("episode_id", "goal", "ref_len")
+        steps = self.steps.join(candidates, on=key, how="semi", maintain_order="left").join(
+            about, on="episode_id", how="left", maintain_order="left"
+        )
+        if not screenshots:
+            return steps.with_columns(screenshot=pl.lit(None, pl.Binary))
+        wanted = steps.select("image_sha256").drop_nulls().unique().lazy()
+        shots = self.dataset.images.select("sha256", screenshot=pl.col("image").struct.field("bytes"))
+        found = shots.join(wanted, left_on="sha256", right_on="image_sha256", how="semi")
+        return steps.join(
+            found.collect(engine="in-memory").unique("sha256"),
+            left_on="image_sha256",
+            right_on="sha256",
+            how="left",
+            maintain_order="left",
+        )
+
     def _sorted(self, table: str, split: str | None) -> pl.DataFrame:
         rows = self.dataset.table(table, split).collect(engine="in-memory")
         return rows.sort(TABLES[table].key)  # each split's file is sorted, but not all of them together
