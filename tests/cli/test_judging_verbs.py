@@ -146,3 +146,39 @@ def test_evaluate_refuses_wrong_input(solar, home, change, arguments, told):
     assert code == 2
     assert told in err
     assert err.count("\n") == 1
+
+
+def test_calibrate_holds_the_rules_against_themselves(solar):
+    code, out, _ = solar("calibrate", "small", "--verifier", "rules", "--limit", 50, "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["figures"]["candidates"] == found["figures"]["compared"] == 50
+    assert found["figures"]["agreement"] == 1.0
+    assert sum(row["candidates"] for row in found["by_type"]) == 50
+    code, out, _ = solar("calibrate", "small", "--verifier", "rules")
+    assert code == 0
+    for title in ("reliability", "disagreement by action type", "ece"):
+        assert title in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--verifier", "http://127.0.0.1:1/v1"), "needs the name of its model"),
+        (("--verifier", "http://127.0.0.1:1/v1", "--model", "m", "--retries", 0), "can't be reached"),
+        (("--verifier", "judge"), "'judge' is no verifier"),
+        (("--verifier", "rules", "--limit", 0), "limit"),
+        ((), "verifier"),
+    ],
+)
+def test_calibrate_refuses_wrong_input(solar, arguments, told):
+    code, _, err = solar("calibrate", "small", *arguments)
+    assert code == 2
+    assert told in err
+    assert err.count("\n") == 1
+
+
+def test_calibrate_asks_nothing_when_dry(solar):
+    code, out, _ = solar("calibrate", "small", "--verifier", "http://127.0.0.1:1/v1", "--dry-run")
+    assert code == 0
+    assert "would judge" in out
