@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from solar_rl.protocols.matching import whole
+from solar_rl.protocols.matching import ratio, whole
 from solar_rl.protocols.neutral import POINTED
 
 KEYS = {
@@ -33,7 +33,7 @@ GRID = 1000
 def thousandths(who: str) -> list[pl.Expr]:
     """Return the point of ``expert`` or ``pred`` on the grid: columns ``expert_gx``, ``expert_gy``, ..."""
     return [
-        whole(pl.col(f"{who}_{axis}") / pl.col(f"screen_{size}") * GRID).alias(f"{who}_g{axis}")
+        whole(ratio(pl.col(f"{who}_{axis}"), pl.col(f"screen_{size}")) * GRID).alias(f"{who}_g{axis}")
         for axis, size in (("x", "w"), ("y", "h"))
     ]
 

@@ -24,7 +24,7 @@ import polars as pl
 
 from solar_rl.protocols.agentcpm import GRID, direction, readable, thousandths
 from solar_rl.protocols.base import Protocol, Rules
-from solar_rl.protocols.matching import by_pair, distance, renamed, unit_corners
+from solar_rl.protocols.matching import by_pair, distance, ratio, renamed, unit_corners
 from solar_rl.protocols.neutral import POINTED
 from solar_rl.protocols.qwen import contains
 
@@ -53,10 +53,10 @@ def judge(frame: pl.DataFrame, *, android_control: bool) -> pl.DataFrame:
     same = (pl.col("label") == pl.col("answer")).fill_null(False)
     rows = rows.with_columns(
         same=same,
-        px=pl.col("pred_gx") / GRID,
-        py=pl.col("pred_gy") / GRID,
-        gx=pl.col("expert_x") / pl.col("screen_w"),
-        gy=pl.col("expert_y") / pl.col("screen_h"),
+        px=ratio(pl.col("pred_gx"), GRID),
+        py=ratio(pl.col("pred_gy"), GRID),
+        gx=ratio(pl.col("expert_x"), pl.col("screen_w")),
+        gy=ratio(pl.col("expert_y"), pl.col("screen_h")),
     )
     near = distance(pl.col("gx") - pl.col("px"), pl.col("gy") - pl.col("py"))
     rows = rows.with_columns(
@@ -105,8 +105,8 @@ def _cut_boxes(rows: pl.DataFrame) -> pl.DataFrame:
     )
     x1, y1, _, _ = unit_corners()
     box = pl.col("box")
-    wide = (box.list.get(2) - box.list.get(0)) / pl.col("screen_w")
-    high = (box.list.get(3) - box.list.get(1)) / pl.col("screen_h")
+    wide = ratio(box.list.get(2) - box.list.get(0), pl.col("screen_w"))
+    high = ratio(box.list.get(3) - box.list.get(1), pl.col("screen_h"))
     growth = 1.2 - 1
     return offered.with_columns(
         left=pl.max_horizontal(pl.lit(0.0), x1 - growth * wide / 2),

@@ -22,7 +22,7 @@ import polars as pl
 
 from solar_rl.protocols.agentcpm import GRID, KEYS, direction, readable, thousandths
 from solar_rl.protocols.base import Protocol, Rules
-from solar_rl.protocols.matching import by_pair, corner, renamed, whole
+from solar_rl.protocols.matching import by_pair, corner, ratio, renamed, whole
 from solar_rl.protocols.neutral import POINTED
 
 CENTRE = 500.0
@@ -86,14 +86,16 @@ def _arguments() -> pl.Expr:
         ),
     ]
     total = pl.sum_horizontal(part.otherwise(0.0) for part in parts)
-    score = total / label.list.len() - EXTRA_KEY * further - MISSING_KEY * lacking
+    score = ratio(total, label.list.len()) - EXTRA_KEY * further - MISSING_KEY * lacking
     return pl.when(pl.col("answer").is_not_null()).then(score)
 
 
 def _point() -> pl.Expr:
     """Score a point on the grid against the label's, by the single box where the label has one."""
     unit = {
-        f"{who}{axis}": pl.col(f"{who}_g{axis}") / GRID for who in ("pred", "expert") for axis in ("x", "y")
+        f"{who}{axis}": ratio(pl.col(f"{who}_g{axis}"), GRID)
+        for who in ("pred", "expert")
+        for axis in ("x", "y")
     }
     px, py, gx, gy = unit["predx"], unit["predy"], unit["expertx"], unit["experty"]
     far = 1 - ((px - gx).abs() + (py - gy).abs()) / 2
@@ -102,7 +104,8 @@ def _point() -> pl.Expr:
     offset = pl.max_horizontal(
         (x - (corner(0) + corner(2)) / 2).abs(), (y - (corner(1) + corner(3)) / 2).abs()
     )
-    by_box = pl.when(inside).then(0.95 + 0.05 * (1 - offset / 1000) ** 3).otherwise(far)
+    central = 1 - ratio(offset, 1000)  # cubed by hand: pow rounds otherwise in another row of the same column
+    by_box = pl.when(inside).then(0.95 + 0.05 * (central * central * central)).otherwise(far)
     at_label = px.is_between(gx - 0.01, gx + 0.01) & py.is_between(gy - 0.01, gy + 0.01)
     has_box = pl.col("expert_type").is_in(POINTED) & pl.col("box").is_not_null()
     return pl.when(has_box).then(by_box).when(at_label).then(1.0).otherwise(far)

@@ -20,7 +20,7 @@ import polars as pl
 from rapidfuzz.distance import Levenshtein
 
 from solar_rl.protocols.base import Protocol, Rules
-from solar_rl.protocols.matching import by_pair, corner, distance, renamed
+from solar_rl.protocols.matching import by_pair, corner, distance, ratio, renamed
 from solar_rl.protocols.neutral import POINTED
 
 RADIUS = 0.14
@@ -97,9 +97,9 @@ def _hit() -> pl.Expr:
     inside, away = [], []
     for axis, (size, low, high) in grid.items():
         side = pl.col(size)
-        point = pl.col(f"pred_{axis}") / side * 1000
-        inside.append(point.is_between(corner(low) / side * 1000, corner(high) / side * 1000))
-        away.append(point / 1000 - pl.col(f"expert_{axis}") / side)
+        point = ratio(pl.col(f"pred_{axis}"), side) * 1000
+        inside.append(point.is_between(ratio(corner(low), side) * 1000, ratio(corner(high), side) * 1000))
+        away.append(ratio(point, 1000) - ratio(pl.col(f"expert_{axis}"), side))
     return (inside[0] & inside[1]).fill_null(False) | (distance(away[0], away[1]) <= RADIUS)
 
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from solar_rl.protocols.base import Protocol, Rules
 from solar_rl.protocols.guir1 import NO_TEXT, not_theirs, same_type, texts_agree, written_text
-from solar_rl.protocols.matching import by_pair, whole
+from solar_rl.protocols.matching import by_pair, ratio, whole
 from solar_rl.protocols.neutral import POINTED
 
 RADIUS = 0.14
@@ -51,7 +51,7 @@ def _near() -> pl.Expr:
     parts = []
     for axis, size in (("x", "screen_w"), ("y", "screen_h")):
         point = pl.when(readable).then(whole(pl.col(f"pred_{axis}"))).otherwise(0.0)
-        share = (pl.col(f"expert_{axis}") - point) / pl.col(size)
+        share = ratio(pl.col(f"expert_{axis}") - point, pl.col(size))
         parts.append(share * share)
     return parts[0] + parts[1] < RADIUS * RADIUS
 

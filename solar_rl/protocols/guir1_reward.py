@@ -19,7 +19,7 @@ import polars as pl
 
 from solar_rl.protocols.base import Protocol, Rules
 from solar_rl.protocols.guir1 import NO_TEXT, not_theirs, same_type, texts_agree, written_text
-from solar_rl.protocols.matching import by_pair, corner, whole, with_resized
+from solar_rl.protocols.matching import by_pair, corner, ratio, whole, with_resized
 from solar_rl.protocols.neutral import POINTED
 
 MAX_PIXELS = 1_258_291
@@ -74,7 +74,10 @@ def _well_formed() -> pl.Expr:
 
 
 def _hit() -> pl.Expr:
-    scale = {"x": pl.col("seen_w") / pl.col("screen_w"), "y": pl.col("seen_h") / pl.col("screen_h")}
+    scale = {
+        "x": ratio(pl.col("seen_w"), pl.col("screen_w")),
+        "y": ratio(pl.col("seen_h"), pl.col("screen_h")),
+    }
     on_frame = {axis: whole(pl.col(f"pred_{axis}") * scale[axis]) for axis in scale}
     readable = ((on_frame["x"] >= 0) & (on_frame["y"] >= 0)).fill_null(False)
     inside, away = [], []
@@ -83,8 +86,8 @@ def _hit() -> pl.Expr:
         size, seen = (
             (pl.col("screen_w"), pl.col("seen_w")) if axis == "x" else (pl.col("screen_h"), pl.col("seen_h"))
         )
-        inside.append((corner(low) * seen / size < point) & (point < corner(high) * seen / size))
-        offset = point - pl.col(f"expert_{axis}") * seen / size
+        inside.append((ratio(corner(low) * seen, size) < point) & (point < ratio(corner(high) * seen, size)))
+        offset = point - ratio(pl.col(f"expert_{axis}") * seen, size)
         away.append(offset * offset)
     near = away[0] + away[1] < RADIUS * RADIUS
     return pl.when(pl.col("box").is_not_null()).then(inside[0] & inside[1]).otherwise(near)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import polars as pl
@@ -58,6 +58,21 @@ def in_any_box(frame: pl.DataFrame, where: pl.Expr, inside: pl.Expr, boxes: str 
     return pl.Series(hit, dtype=pl.Boolean)
 
 
+def ratio(top: pl.Expr, bottom: pl.Expr | float) -> pl.Expr:
+    """Divide as Python does.
+
+    Polars multiplies by the reciprocal where the divisor is one number, also when a whole column is known to
+    hold just one. That is a bit off now and then, and rules turn on exact thousandths.
+    """
+    divisor = bottom if isinstance(bottom, pl.Expr) else pl.lit(bottom)
+    return pl.map_batches([top, divisor], _divide, return_dtype=pl.Float64, is_elementwise=True)
+
+
+def _divide(columns: Sequence[pl.Series]) -> pl.Series:
+    top, bottom = (column.cast(pl.Float64).to_numpy() for column in columns)
+    return pl.Series(columns[0].name, top / bottom, dtype=pl.Float64).fill_nan(None)
+
+
 def corner(index: int) -> pl.Expr:
     """Return one corner value of the column ``box``: 0 to 3 for x1, y1, x2, y2."""
     return pl.col("box").list.get(index)
@@ -66,7 +81,9 @@ def corner(index: int) -> pl.Expr:
 def unit_corners() -> tuple[pl.Expr, pl.Expr, pl.Expr, pl.Expr]:
     """Return x1, y1, x2, y2 of the column ``box`` as shares of the screen."""
     width, height = pl.col("screen_w"), pl.col("screen_h")
-    return corner(0) / width, corner(1) / height, corner(2) / width, corner(3) / height
+    sides = (width, height, width, height)
+    x1, y1, x2, y2 = (ratio(corner(index), side) for index, side in enumerate(sides))
+    return x1, y1, x2, y2
 
 
 def inside_enlarged(x: pl.Expr, y: pl.Expr, factor: float = 1.2) -> pl.Expr:

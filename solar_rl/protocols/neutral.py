@@ -11,6 +11,7 @@ import polars as pl
 
 from solar_rl.actions import ACTION_FIELDS
 from solar_rl.columns import polars_type
+from solar_rl.protocols.matching import ratio, unit_corners
 
 ACTIONS = (
     "click",
@@ -120,16 +121,19 @@ def canonical_frame(frame: pl.DataFrame) -> pl.DataFrame:
         The label, pred_ and box columns that ``validity.score`` reads, in the same order. Directions are
         lower-cased, as the parsers do.
     """
-    offered = frame.select(size=SIZE, box="boxes").with_row_index("row").explode("box").drop_nulls("box")
-    shares = _gathered(offered.with_columns(pl.col("box") / pl.col("size")), frame.height)
+    offered = frame.select("screen_w", "screen_h", box="boxes").with_row_index("row").explode("box")
+    shares = offered.drop_nulls("box").with_columns(box=pl.concat_list(*unit_corners()))
+    single = frame.select("screen_w", "screen_h", box="single_box").with_columns(
+        box=pl.when(pl.col("box").is_not_null()).then(pl.concat_list(*unit_corners()))
+    )
     return frame.select(
         *_meant("expert", ""),
         *_meant("pred", "pred_"),
         parse_error=pl.when(pl.col("pred_type").is_null() | (pl.col("pred_type") == "other")).then(
             pl.lit("unreadable")
         ),
-        target_box=pl.col("single_box") / SIZE,
-        candidate_boxes=shares,
+        target_box=single["box"],
+        candidate_boxes=_gathered(shares, frame.height),
     )
 
 
@@ -166,8 +170,8 @@ def _meant(who: str, prefix: str) -> list[pl.Expr]:
     typed = pl.col(f"{who}_text")
     made = {
         "action_type": kind.replace_strict(words, default=None, return_dtype=pl.String),
-        "x": pl.col(f"{who}_x") / pl.col("screen_w"),
-        "y": pl.col(f"{who}_y") / pl.col("screen_h"),
+        "x": ratio(pl.col(f"{who}_x"), pl.col("screen_w")),
+        "y": ratio(pl.col(f"{who}_y"), pl.col("screen_h")),
         "direction": pl.col(f"{who}_direction").str.to_lowercase(),
         "text": pl.when(kind != "open_app").then(typed),
         "app_name": pl.when(kind == "open_app").then(typed),

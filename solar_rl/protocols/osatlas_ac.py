@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from solar_rl.protocols.agentcpm import GRID, thousandths
+from solar_rl.protocols.agentcpm import thousandths
 from solar_rl.protocols.base import Protocol, Rules
 from solar_rl.protocols.matching import by_pair, distance, renamed
 from solar_rl.protocols.neutral import POINTED
@@ -83,7 +83,7 @@ def _near() -> pl.Expr:
     x, y = (
         pl.when(whole_point).then(pl.col(f"pred_g{axis}").abs()).otherwise(_NO_POINT) for axis in ("x", "y")
     )
-    return distance(x - pl.col("expert_gx").abs(), y - pl.col("expert_gy").abs()) <= RADIUS / 1000 * GRID
+    return distance(x - pl.col("expert_gx").abs(), y - pl.col("expert_gy").abs()) <= RADIUS
 
 
 PROTOCOL = Protocol(

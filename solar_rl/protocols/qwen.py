@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from solar_rl.protocols.matching import by_pair, distance, in_any_box, inside_enlarged, renamed
+from solar_rl.protocols.matching import by_pair, distance, in_any_box, inside_enlarged, ratio, renamed
 from solar_rl.protocols.neutral import POINTED
 
 BUTTONS = ("navigate_back", "navigate_home", "navigate_recent", "keyboard_enter")
@@ -143,16 +143,16 @@ def no_terminate() -> pl.Expr:
 def _points() -> list[pl.Expr]:
     """Return the predicted point and the label's; an open step means the centre of its first box."""
     predicted = [
-        (pl.col(f"pred_{axis}") / pl.col(f"screen_{size}")).alias(f"p{axis}")
+        ratio(pl.col(f"pred_{axis}"), pl.col(f"screen_{size}")).alias(f"p{axis}")
         for axis, size in (("x", "w"), ("y", "h"))
     ]
     first = pl.col("boxes").list.first()
-    x1, y1, x2, y2 = (first.list.get(i) / pl.col(f"screen_{'wh'[i % 2]}") for i in range(4))
+    x1, y1, x2, y2 = (ratio(first.list.get(i), pl.col(f"screen_{'wh'[i % 2]}")) for i in range(4))
     centre = {"x": (x1 + x2) / 2, "y": (y1 + y2) / 2}
     meant = [
         pl.when(pl.col("label") == "open")
         .then(centre[axis])
-        .otherwise(pl.col(f"expert_{axis}") / pl.col(f"screen_{size}"))
+        .otherwise(ratio(pl.col(f"expert_{axis}"), pl.col(f"screen_{size}")))
         .alias(f"g{axis}")
         for axis, size in (("x", "w"), ("y", "h"))
     ]

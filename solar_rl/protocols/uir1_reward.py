@@ -14,7 +14,7 @@ from __future__ import annotations
 import polars as pl
 
 from solar_rl.protocols.base import Protocol, Rules
-from solar_rl.protocols.matching import corner, smart_resized, whole, with_resized
+from solar_rl.protocols.matching import corner, ratio, smart_resized, whole, with_resized
 
 LABELS = ("click", "open_app", "scroll", "navigate_back", "input_text")
 
@@ -45,14 +45,14 @@ def judge(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _hit() -> pl.Expr:
     on_image = {
-        "x": whole(pl.col("pred_x") * (pl.col("seen_w") / pl.col("screen_w"))),
-        "y": whole(pl.col("pred_y") * (pl.col("seen_h") / pl.col("screen_h"))),
+        "x": whole(pl.col("pred_x") * ratio(pl.col("seen_w"), pl.col("screen_w"))),
+        "y": whole(pl.col("pred_y") * ratio(pl.col("seen_h"), pl.col("screen_h"))),
     }
     readable = ((on_image["x"] >= 0) & (on_image["y"] >= 0)).fill_null(False)
     signed = pl.min_horizontal(*(corner(index) for index in range(4))) < 0
     inside = []
     for axis, size, (low, high) in (("x", "w", (0, 2)), ("y", "h", (1, 3))):
-        scaled = whole(on_image[axis] * (pl.col(f"screen_{size}") / pl.col(f"seen_{size}")))
+        scaled = whole(on_image[axis] * ratio(pl.col(f"screen_{size}"), pl.col(f"seen_{size}")))
         point = pl.when(readable).then(scaled).otherwise(0.0)
         lower, upper = (pl.when(signed).then(0.0).otherwise(corner(index)) for index in (low, high))
         inside.append((lower <= point) & (point <= upper))
