@@ -20,7 +20,12 @@ from solar_rl.formats.spaces import Resized
 
 _NO_FRAME = Frame(1000, 1000)
 """Stands where a format's coordinates don't depend on the image."""
-_BUTTON_TYPES = {"back": "navigate_back", "home": "navigate_home", "enter": "keyboard_enter"}
+_BUTTON_TYPES = {
+    "back": "navigate_back",
+    "home": "navigate_home",
+    "recent": "navigate_recent",
+    "enter": "keyboard_enter",
+}
 _DECIMALS = 6
 
 
@@ -99,7 +104,8 @@ def read_answer(fmt: Format, raw: str, frame: Frame, *, canonical: bool = False)
         return {"error": True, "reason": error.message}
     aside = fmt.aside(raw, action)
     said = canonical_words(action) if canonical else android_control_words(action, aside)
-    beside = {"duration_ms": aside.duration_ms, "thought": aside.thought}
+    lasts = None if aside.duration_ms is None else round(aside.duration_ms)
+    beside = {"duration_ms": lasts, "thought": aside.thought}
     return said | {name: value for name, value in beside.items() if value is not None}
 
 
@@ -112,8 +118,8 @@ def canonical_words(action: Action) -> dict[str, Any]:
 def android_control_words(action: Action, aside: Aside) -> dict[str, Any]:
     """Say an action in AndroidControl's vocabulary and the few words that it lacks.
 
-    ``status``, ``drag`` and ``keyboard_enter`` stand beside AndroidControl's types as in AndroidWorld; what
-    neither knows (double_click, hover, other keys, ...) keeps its canonical type and arguments. A scroll
+    ``status``, ``drag``, ``keyboard_enter`` and ``navigate_recent`` (ours) stand beside AndroidControl's types; what
+    none of them can say (double_click, hover, other keys, ...) keeps its canonical type and arguments. A scroll
     says its direction as the answer told it.
     """
     said = canonical_words(action)

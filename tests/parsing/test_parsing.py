@@ -61,7 +61,7 @@ def say(name: str, raw: str, **options) -> dict:
         (
             "qwen3vl_mobile_use",
             '{"name":"mobile_use","arguments":{"action":"system_button","button":"Menu"}}',
-            {"type": "press", "button": "recent"},
+            {"type": "navigate_recent"},
         ),
         (
             "ui_tars",
