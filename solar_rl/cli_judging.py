@@ -41,6 +41,7 @@ def evaluate(
     data: str,
     protocol: str = "solar",
     format: str | None = None,
+    peer: Literal["agentcpm"] | None = None,
     split: str | None = None,
     level: Literal["high", "low"] | None = None,
     missing: Literal["error", "wrong", "skip"] = "error",
@@ -64,10 +65,11 @@ def evaluate(
         data: Folder, OWNER/NAME or hf://datasets/OWNER/NAME with the labels.
         protocol: Name of a protocol (docs/protocols.md), or all: side by side, with the cases on which they differ.
         format: Output format of the raw answers (docs/formats.md).
+        peer: The file is one that a peer's own scripts write: agentcpm (predict.jsonl, all.jsonl).
         split: Only this split of the data.
         level: What the predictions were given: high (the goal) or low (the step's instruction too), where
             lines don't say it in `level`; with it only lines of that level count.
-        missing: A step without a prediction is an error, wrong, or skipped.
+        missing: A step that the protocol judges but has no prediction is an error, wrong, or skipped.
         skip: JSONL list of steps to leave out (episode_id, and step_index for one step alone).
         buckets: Rule of the length buckets (default: the data's).
         bootstrap: Resamples of episodes for the intervals; 0: none.
@@ -83,6 +85,7 @@ def evaluate(
         protocol,
         data,
         format_name=format,
+        peer=peer,
         split=split,
         level=level,
         missing=missing,

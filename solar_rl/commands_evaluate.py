@@ -42,6 +42,7 @@ def evaluate(
     data: str,
     *,
     format_name: str | None,
+    peer: str | None,
     split: str | None,
     level: str | None,
     missing: Missing,
@@ -56,6 +57,7 @@ def evaluate(
     """Judge a file of predictions and print what it scores."""
     from solar_rl.evaluate import evaluate, prepare
     from solar_rl.evaluate.files import EvaluationData, open_lines, read_skip_list
+    from solar_rl.evaluate.peers import PEERS
     from solar_rl.evaluate.predictions import read_predictions
     from solar_rl.evaluate.verdicts import NAMES
 
@@ -63,8 +65,12 @@ def evaluate(
         _require_protocol(protocol, NAMES)
     labels = EvaluationData(data, split)
     skipped = read_skip_list(skip, labels.steps) if skip else None
+    lines: Iterable[bytes | str] = open_lines(file)
+    if peer is not None:
+        format_name, read_lines = PEERS[peer]
+        lines = read_lines(lines, where=str(file))
     predictions = read_predictions(
-        open_lines(file),
+        lines,
         where=str(file),
         format_name=format_name,
         frame_of=labels.frames() if format_name else lambda _: None,
@@ -210,7 +216,10 @@ def _print_one(found: Evaluation) -> None:
 
     title = f"{found.protocol}, {found.counts['judged']:,} steps"
     print(f"protocol {found.protocol}: {found.source}")
-    print(", ".join(f"{found.counts[name]:,} {name}" for name in ("judged", "dropped", "episodes")) + "\n")
+    print(
+        ", ".join(f"{found.counts[name]:,} {name}" for name in ("judged", "dropped", "missing", "episodes"))
+        + "\n"
+    )
     meanings = pl.Series("meaning", [MEANINGS[name] for name in found.metrics["metric"]])
     print_table(found.metrics.with_columns(meanings), title=f"{title}: metrics")
     for name, table in found.by.items():
@@ -236,13 +245,11 @@ def _print_comparison(cases: Cases, evaluations: Sequence[Evaluation]) -> None:
     import polars as pl
 
     from solar_rl.commands import print_table
-    from solar_rl.evaluate.compare import disagreements, side_by_side
+    from solar_rl.evaluate.compare import COUNTS, disagreements, side_by_side
     from solar_rl.evaluate.metrics import METRICS
 
     table = side_by_side(evaluations)
-    print_table(
-        table.select("protocol", "judged", "dropped", *METRICS), title="the same predictions, by protocol"
-    )
+    print_table(table.select("protocol", *COUNTS, *METRICS), title="the same predictions, by protocol")
     ends = table.select("protocol", "judged", pl.col(f"^({'|'.join(INTERVALS)}).*$"))
     print_table(_with_intervals(ends), title="with 95 % intervals (all of them: --json)")
     print("sources:")

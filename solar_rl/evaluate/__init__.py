@@ -69,12 +69,15 @@ class Cases:
     """Predictions beside their labels, ready for any protocol.
 
     Args:
-        rows: One row per judged step, sorted by key: see ``columns.label_columns``; with ``whole``.
-        counts: Steps of the data, and how many were predicted, missing, skipped and unreadable.
+        rows: One row per wanted step, sorted by key: see ``columns.label_columns``; ``absent`` where a step
+            has no prediction.
+        counts: Steps of the data, and how many are skipped and unreadable.
+        missing: What a step without a prediction is.
     """
 
     rows: pl.DataFrame
     counts: dict[str, int]
+    missing: Missing
 
 
 def prepare(
@@ -91,37 +94,30 @@ def prepare(
         predictions: Rows of table ``candidates``, one a step.
         steps: Every step that should be predicted.
         episodes: Their episodes.
-        missing: What a step without a prediction is: an error, a wrong answer, or left out (its episode
-            then has no goal progress and no task success).
+        missing: What a step without a prediction is, unless the protocol drops the step anyway: an error, a
+            wrong answer, or left out (its episode then has no goal progress and no task success).
         skip: Keys of steps to leave out, such as known wrong labels.
 
     Raises:
-        InputError: A prediction for an unknown step, or, with ``error``, a step without a prediction.
+        InputError: A prediction is for an unknown step.
     """
     _refuse_strangers(predictions, steps)
     wanted = steps if skip is None else steps.join(skip, on=KEY, how="anti", maintain_order="left")
     given = predictions.join(wanted, on=KEY, how="semi", maintain_order="left")
     absent = wanted.select(KEY).join(given, on=KEY, how="anti", maintain_order="left")
-    if missing == "error" and absent.height:
-        episode, step = absent.row(0)
-        raise InputError(
-            f"{absent.height:,} of {wanted.height:,} steps have no prediction, such as step {step} of "
-            f"episode {episode}",
-            hint="--missing wrong counts them as wrong, --missing skip leaves them out",
-        )
-    answers = pl.concat([given, _no_predictions(absent)], how="diagonal") if missing == "wrong" else given
-    rows = label_columns(answers.sort(KEY), wanted, episodes)
-    lacking = (
-        absent.select("episode_id").unique() if missing == "skip" else absent.clear().select("episode_id")
+    answers = pl.concat(
+        [
+            given.with_columns(absent=pl.lit(False)),
+            _no_predictions(absent).with_columns(absent=pl.lit(True)),
+        ],
+        how="diagonal",
     )
-    rows = rows.with_columns(whole=~pl.col("episode_id").is_in(lacking["episode_id"].implode()))
     counts = {
         "steps": steps.height,
         "skipped": steps.height - wanted.height,
-        "missing": absent.height,
         "unreadable": given["parse_error"].count(),
     }
-    return Cases(rows, counts)
+    return Cases(label_columns(answers.sort(KEY), wanted, episodes), counts, missing)
 
 
 def evaluate(
@@ -147,15 +143,23 @@ def evaluate(
 
     Raises:
         ConfigError: No such protocol.
+        InputError: A step that the protocol judges has no prediction, and that is an error.
     """
     validity = validity or ValidityConfig()
-    verdicts = cases.rows.select(
-        *KEY, "action_type", "pred_action_type", "app", "whole", bucket(bucket_rule)
-    ).hstack(judge(cases.rows, protocol, validity))
-    judged = verdicts.filter(pl.col("dropped").is_null())
+    verdicts = cases.rows.select(*KEY, "action_type", "app", "absent", bucket(bucket_rule)).hstack(
+        judge(cases.rows, protocol, validity)
+    )
+    contained = verdicts.filter(pl.col("dropped").is_null())
+    lacking = contained.filter("absent")
+    _refuse_gaps(lacking, contained, protocol, cases.missing)
+    gaps = lacking["episode_id"] if cases.missing == "skip" else lacking["episode_id"].clear()
+    judged = contained.with_columns(whole=~pl.col("episode_id").is_in(gaps.unique().implode()))
+    if cases.missing == "skip":
+        judged = judged.filter(~pl.col("absent"))
     options = {"resamples": resamples, "seed": seed}
     counts = cases.counts | {
-        "dropped": verdicts.height - judged.height,
+        "missing": lacking.height,
+        "dropped": verdicts.height - contained.height,
         "judged": judged.height,
         "episodes": judged["episode_id"].n_unique(),
     }
@@ -166,7 +170,9 @@ def evaluate(
         counts,
         measure(judged, **options),
         {name: measure_groups(judged, name, of, **options) for name, of in GROUPS.items() if groups},
-        verdicts.drop("action_type", "pred_action_type", "app", "whole", "bucket"),
+        verdicts.filter(~pl.col("absent") | (cases.missing == "wrong")).drop(
+            "action_type", "app", "absent", "bucket"
+        ),
     )
 
 
@@ -178,6 +184,16 @@ def _refuse_strangers(predictions: pl.DataFrame, steps: pl.DataFrame) -> None:
             f"{strangers.height:,} of {predictions.height:,} predictions are for steps that the data don't "
             f"have, such as step {step} of episode {episode}",
             hint="check --data and --split",
+        )
+
+
+def _refuse_gaps(lacking: pl.DataFrame, contained: pl.DataFrame, protocol: str, missing: Missing) -> None:
+    if missing == "error" and lacking.height:
+        episode, step = lacking.select(KEY).row(0)
+        raise InputError(
+            f"{lacking.height:,} of {contained.height:,} steps that {protocol} judges have no prediction, such as "
+            f"step {step} of episode {episode}",
+            hint="--missing wrong counts them as wrong, --missing skip leaves them out",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
@@ -10,17 +11,19 @@ from solar_rl.columns import action_of
 from solar_rl.evaluate import KEY, Cases, Evaluation
 from solar_rl.evaluate.metrics import METRICS
 
+COUNTS = ("judged", "dropped", "missing")
+
 
 def side_by_side(evaluations: Sequence[Evaluation]) -> pl.DataFrame:
-    """Return one row per protocol: its judged and dropped steps, and each metric with its interval."""
+    """Return one row per protocol: its judged, dropped and missing steps, and each metric with its interval."""
     rows = []
     for each in evaluations:
-        row = {"protocol": each.protocol} | {name: each.counts[name] for name in ("judged", "dropped")}
+        row = {"protocol": each.protocol} | {name: each.counts[name] for name in COUNTS}
         for found in each.metrics.to_dicts():
             row |= {found["metric"]: found["value"]}
             row |= {f"{found['metric']}_{end}": found[end] for end in ("low", "high")}
         rows.append(row)
-    schema = {"protocol": pl.String, "judged": pl.Int64, "dropped": pl.Int64}
+    schema: dict[str, Any] = {"protocol": pl.String} | dict.fromkeys(COUNTS, pl.Int64)
     ends = [f"{name}{end}" for name in METRICS for end in ("", "_low", "_high")]
     return pl.DataFrame(rows, schema=schema | dict.fromkeys(ends, pl.Float64))
 
@@ -34,9 +37,14 @@ def disagreements(cases: Cases, evaluations: Sequence[Evaluation], *, limit: int
         Key, label and prediction in words, ``exact`` and ``not_exact`` (names of protocols), the most evenly
         split first, then those with more votes, then by key.
     """
-    votes = pl.concat(
-        each.verdicts.select(*KEY, "exact_match", protocol=pl.lit(each.protocol)) for each in evaluations
-    ).drop_nulls("exact_match")
+    answered = cases.rows.filter(~pl.col("absent"))
+    votes = (
+        pl.concat(
+            each.verdicts.select(*KEY, "exact_match", protocol=pl.lit(each.protocol)) for each in evaluations
+        )
+        .drop_nulls("exact_match")
+        .join(answered, on=KEY, how="semi", maintain_order="left")
+    )
     split = votes.group_by(KEY).agg(
         exact=pl.col("protocol").filter(pl.col("exact_match") == 1),
         not_exact=pl.col("protocol").filter(pl.col("exact_match") == 0),
@@ -46,7 +54,7 @@ def disagreements(cases: Cases, evaluations: Sequence[Evaluation], *, limit: int
         split.filter(yes > 0, no > 0)
         .sort(pl.min_horizontal(yes, no), yes + no, *KEY, descending=[True, True, False, False])
         .head(limit)
-        .join(cases.rows, on=KEY, how="left", maintain_order="left")
+        .join(answered, on=KEY, how="left", maintain_order="left")
     )
     label, prediction = [], []
     for row in found.to_dicts():

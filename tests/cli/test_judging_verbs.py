@@ -128,7 +128,7 @@ def test_levels_are_measured_apart(solar, home):
         (lambda lines: lines, ("--format", "json"), "bad.jsonl:1: 'raw' is missing"),
         (lambda lines: lines, ("--skip", "none.jsonl"), "none.jsonl: can't be read"),
         (lambda lines: lines, ("--verdicts", "no/where.jsonl"), "no/where.jsonl: can't be written"),
-        (lambda lines: lines[1:], (), "1 of 81 steps have no prediction"),
+        (lambda lines: lines[1:], (), "1 of 81 steps that solar judges have no prediction"),
         (lambda lines: [*lines, lines[0]], (), "bad.jsonl:82: step 0 of episode e000 is answered twice"),
         (
             lambda lines: [*lines, lines[0].replace("e000", "e9")],
@@ -182,3 +182,28 @@ def test_calibrate_asks_nothing_when_dry(solar):
     code, out, _ = solar("calibrate", "small", "--verifier", "http://127.0.0.1:1/v1", "--dry-run")
     assert code == 0
     assert "would judge" in out
+
+
+def test_the_result_file_of_agentcpm_is_read_as_it_is(solar, home):
+    """Their file lacks open_app, which their protocol drops, and has a finish beyond AndroidControl's steps."""
+    lines = []
+    for line in (home / "pred.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        if row["action_type"] == "open_app":
+            continue
+        answer = {"POINT": [500, 250]} if row["action_type"] == "click" else "Error"
+        lines.append({"episode_id": row["episode_id"], "step_id": row["step_index"], "pred": answer})
+    finish = {"episode_id": "e000", "step_id": 99, "result_action_type": 10, "pred": {"STATUS": "finish"}}
+    (home / "all.jsonl").write_text("\n".join(json.dumps(row) for row in [*lines, finish]))
+    arguments = ("evaluate", "all.jsonl", "--peer", "agentcpm", "--data", "small", "--bootstrap", 0, "--json")
+    code, out, err = solar(*arguments, "--protocol", "agentcpm_eval_014")
+    assert code == 0, err
+    (found,) = json.loads(out)[0]["protocols"]
+    assert found["counts"]["missing"] == 0
+    assert found["counts"]["dropped"] > 0
+    clicks = next(row for row in found["by"]["action_type"] if row["action_type"] == "click")
+    assert clicks["exact_match"] == 1.0
+    code, _, err = solar(*arguments, "--protocol", "solar")
+    assert code == 2
+    assert "steps that solar judges have no prediction" in err
+    assert solar(*arguments, "--protocol", "all", "--missing", "skip")[0] == 0

@@ -75,7 +75,8 @@ def test_an_unreadable_answer_is_wrong_and_counted(expert, labels):
 
 def test_a_missing_prediction_is_never_silent(expert, labels):
     with pytest.raises(
-        InputError, match=r"1 of \d+ steps have no prediction, such as step 0 of episode e000"
+        InputError,
+        match=r"1 of \d+ steps that solar judges have no prediction, such as step 0 of episode e000",
     ):
         run(expert[1:], labels)
     steps, episodes = labels.steps.height, labels.episodes.height
