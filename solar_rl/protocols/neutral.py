@@ -10,7 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from solar_rl.actions import ACTION_FIELDS
-from solar_rl.columns import polars_type
+from solar_rl.columns import polars_schema
 from solar_rl.protocols.matching import ratio, unit_corners
 
 ACTIONS = (
@@ -75,6 +75,18 @@ SIZE = pl.concat_list("screen_w", "screen_h", "screen_w", "screen_h")
 _STEADY = 6  # decimals of a pixel that survive: 542/1080*1080 is 542 again, not 541.9999999999999
 
 
+_STEPS = polars_schema("steps")
+_FIELDS: dict[str, pl.DataType] = {name: _STEPS[name] for name in ACTION_FIELDS}
+_CANONICAL: dict[str, pl.DataType] = {
+    "screen_width": _FLOAT,
+    "screen_height": _FLOAT,
+    "candidate_boxes": pl.List(_BOX),
+    "target_box": _BOX,
+    "parse_error": pl.String(),
+    **{f"{prefix}{name}": dtype for prefix in ("", "pred_") for name, dtype in _FIELDS.items()},
+}
+
+
 def neutral_frame(frame: pl.DataFrame) -> pl.DataFrame:
     """Say canonical labels and candidates in neutral words.
 
@@ -87,13 +99,8 @@ def neutral_frame(frame: pl.DataFrame) -> pl.DataFrame:
         The columns ``NEUTRAL``, one row per candidate in the same order. The target box, where there is
         one, is the single box, and stands for the candidate boxes where there are none.
     """
-    rows = frame.select(
-        "screen_width", "screen_height", "candidate_boxes", "target_box", "parse_error",
-        *ACTION_FIELDS, *(f"pred_{name}" for name in ACTION_FIELDS),
-    )  # fmt: skip
-    rows = rows.with_columns(
-        screen_w=pl.col("screen_width").cast(_FLOAT), screen_h=pl.col("screen_height").cast(_FLOAT)
-    )
+    rows = frame.select(pl.col(name).cast(dtype) for name, dtype in _CANONICAL.items())
+    rows = rows.rename({"screen_width": "screen_w", "screen_height": "screen_h"})
     answered = pl.col("parse_error").is_null() & pl.col("pred_action_type").is_not_null()
     rows = rows.select(
         "screen_w",
@@ -178,7 +185,7 @@ def _meant(who: str, prefix: str) -> list[pl.Expr]:
         "button": kind.replace_strict(buttons, default=None, return_dtype=pl.String),
         "status": pl.col(f"{who}_status"),
     }
-    empty = {"keys": pl.lit(None, polars_type("list<string>"))}
+    empty = {"keys": pl.lit(None, _FIELDS["keys"])}
     return [
         made.get(name, empty.get(name, pl.lit(None, _FLOAT))).alias(f"{prefix}{name}")
         for name in ACTION_FIELDS
