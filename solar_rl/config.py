@@ -167,6 +167,10 @@ class ValidityConfig(Config):
     launch_threshold: float = Field(default=0.8, ge=0, le=1)
     """An app name is valid from this similarity on; 1.0 is the exact match."""
 
+    verifier: str | None = None
+    """Import string of a verifier that judges in the place of these rules (docs/verifier.md); default: the
+    rules. Raise the dataset's version when the verifier changes: its code is not part of the build id."""
+
     @property
     def sigma0(self) -> float:
         """Return the kernel's s0: ``click_sigma`` if given, else the preset's."""

@@ -16,6 +16,7 @@ from solar_rl.parsing import json_object
 from solar_rl.prompts import frame_for
 from solar_rl.schema import SPLITS, TABLES
 from solar_rl.store.dataset import SolarDataset, open_dataset
+from solar_rl.verify import describe_steps
 
 
 class EvaluationData:
@@ -36,7 +37,8 @@ class EvaluationData:
         config = self.dataset.manifest.config
         where = f"{self.dataset.path}/manifest.json"
         self.prompt = validate_config(PromptConfig, config.get("prompt", {}), where=where)
-        self.validity = validate_config(ValidityConfig, config.get("validity", {}), where=where)
+        rules = {name: value for name, value in config.get("validity", {}).items() if name != "verifier"}
+        self.validity = validate_config(ValidityConfig, rules, where=where)
         self.bucket_rule = "phone" if self._builder(config) == "phone" else "androidcontrol"
         self.episodes = self._sorted("episodes", split)
         self.steps = self._sorted("steps", split)
@@ -44,24 +46,18 @@ class EvaluationData:
             raise InputError(f"no steps{f' in split {split}' if split else ''}", where=str(self.dataset.path))
 
     def described_steps(self, candidates: pl.DataFrame, *, screenshots: bool) -> pl.DataFrame:
-        """Return the steps that candidates answer, with ``goal``, ``ref_len`` and ``screenshot`` (bytes)."""
+        """Return the steps that candidates answer, as verifiers read them (``verify.describe_steps``)."""
         key = ["episode_id", "step_index"]
-        about = self.episodes.select("episode_id", "goal", "ref_len")
-        steps = self.steps.join(candidates, on=key, how="semi", maintain_order="left").join(
-            about, on="episode_id", how="left", maintain_order="left"
-        )
-        if not screenshots:
-            return steps.with_columns(screenshot=pl.lit(None, pl.Binary))
-        wanted = steps.select("image_sha256").drop_nulls().unique().lazy()
+        steps = self.steps.join(candidates, on=key, how="semi", maintain_order="left")
+        wanted = steps.select("image_sha256").drop_nulls().unique()
         shots = self.dataset.images.select("sha256", screenshot=pl.col("image").struct.field("bytes"))
-        found = shots.join(wanted, left_on="sha256", right_on="image_sha256", how="semi")
-        return steps.join(
-            found.collect(engine="in-memory").unique("sha256"),
-            left_on="image_sha256",
-            right_on="sha256",
-            how="left",
-            maintain_order="left",
+        shown = shots.join(
+            wanted.lazy() if screenshots else wanted.lazy().head(0),
+            left_on="sha256",
+            right_on="image_sha256",
+            how="semi",
         )
+        return describe_steps(steps, self.episodes, shown.collect(engine="in-memory").unique("sha256"))
 
     def _sorted(self, table: str, split: str | None) -> pl.DataFrame:
         rows = self.dataset.table(table, split).collect(engine="in-memory")

@@ -29,6 +29,7 @@ from solar_rl.store.manifest import (
     make_build_id,
     read_manifest,
 )
+from solar_rl.verify import check_verifier
 
 _PATH_FIELDS = {"source": ("path",), "sampler": ("policy", "model", "path")}
 
@@ -71,6 +72,7 @@ def build(config: DatasetConfig, out: Path, *, progress: Callable[[int], None] =
         CheckFailed: Too many records of the source are broken.
     """
     builder = load_builder(config.source)
+    check_verifier(config.validity)
     sampler = _sampler_factory(config)
     with locked(out):
         claim(out)
@@ -94,6 +96,7 @@ def build(config: DatasetConfig, out: Path, *, progress: Callable[[int], None] =
 def plan(config: DatasetConfig, out: Path) -> dict[str, Any]:
     """Say what ``build`` would do, without doing it."""
     builder = load_builder(config.source)
+    check_verifier(config.validity)
     origin = _origin(config, builder)
     work = out / WORK / origin.build_id / "units"
     finished = len(list(work.glob("*/done.json")))

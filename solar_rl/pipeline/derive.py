@@ -17,7 +17,6 @@ from typing import Any
 import orjson
 import polars as pl
 
-from solar_rl.columns import label_columns
 from solar_rl.config import DatasetConfig, set_dotted, validate_config
 from solar_rl.errors import ConfigError, InputError
 from solar_rl.pipeline import Built
@@ -29,6 +28,7 @@ from solar_rl.schema import SCORE_COLUMNS, SPLITS, Reject
 from solar_rl.shaping import shape
 from solar_rl.store.manifest import Manifest, code_versions, make_build_id, read_manifest
 from solar_rl.store.parquet import TableWriter
+from solar_rl.verify import check_verifier
 
 KEPT = ("episodes", "steps", "images", "candidates")
 MAY_CHANGE = {"shape": ("shaping", "advantage"), "score": ("validity", "shaping", "advantage")}
@@ -77,6 +77,8 @@ def plan(
         set_dotted(data, key, text)
     data["version"] = version or _next_version(folder, out, manifest.version)
     config = validate_config(DatasetConfig, data, where="command line")
+    if stage == "score":
+        check_verifier(config.validity)
     target = out or _sibling(folder, manifest.version, config.version)
     if target.resolve() == folder.resolve():
         raise InputError("a version is never overwritten", where=str(target), hint="use --out or --version")
@@ -103,17 +105,17 @@ def run(plan: Derivation) -> Built:
 
 
 def _derive_split(plan: Derivation, split: str) -> None:
-    episodes = _read(plan.folder, "episodes", split, ["episode_id", "ref_len"])
+    episodes = _read(plan.folder, "episodes", split, ["episode_id", "goal", "ref_len"])
     if plan.stage == "shape":
         keys = ["episode_id", "step_index", "candidate_index", "app", "action_type", "pred_action_type"]
         columns = [*keys, *(column.name for column in SCORE_COLUMNS)]
         scored = _read(plan.folder, "rewards", split, columns)
-        scored = scored.join(episodes, on="episode_id", how="left", maintain_order="left")
+        scored = scored.join(episodes.drop("goal"), on="episode_id", how="left", maintain_order="left")
         shaped = shape(scored, plan.config.shaping, plan.config.advantage)
     else:
         candidates = _read(plan.folder, "candidates", split)
-        labelled = label_columns(candidates, _read(plan.folder, "steps", split), episodes)
-        shaped = score_and_shape(labelled, plan.config.validity, plan.config.shaping, plan.config.advantage)
+        steps = _read(plan.folder, "steps", split)
+        shaped = score_and_shape(plan.config, candidates, steps, episodes, lambda: _screenshots(plan.folder))
     for table, frame in (("rewards", shaped.rewards), ("trajectories", shaped.trajectories)):
         with TableWriter(plan.out, table, split) as writer:
             writer.write(frame)
@@ -122,6 +124,15 @@ def _derive_split(plan: Derivation, split: str) -> None:
 def _read(folder: Path, table: str, split: str, columns: list[str] | None = None) -> pl.DataFrame:
     files = sorted((folder / "data" / table).glob(f"{split}-*.parquet"))
     return pl.concat([pl.read_parquet(path, columns=columns) for path in files])
+
+
+def _screenshots(folder: Path) -> pl.DataFrame:
+    """Read every screenshot: one that several splits share lies in the first of them alone."""
+    files = sorted((folder / "data" / "images").glob("*.parquet"))
+    image = pl.scan_parquet(files, glob=False).select(
+        "sha256", screenshot=pl.col("image").struct.field("bytes")
+    )
+    return image.collect(engine="in-memory")
 
 
 def _origin(plan: Derivation) -> Origin:

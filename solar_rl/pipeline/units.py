@@ -9,16 +9,17 @@ import polars as pl
 
 from solar_rl.builder import Builder
 from solar_rl.columns import candidates_frame, episodes_frame, label_columns, steps_frame
-from solar_rl.config import AdvantageConfig, DatasetConfig, ShapingConfig, ValidityConfig
+from solar_rl.config import DatasetConfig
 from solar_rl.episodes import checked
 from solar_rl.errors import CheckFailed
 from solar_rl.formats import parse_completion
 from solar_rl.pipeline.work import Unit, Work
 from solar_rl.prompts import build_request
 from solar_rl.sampling.base import Completion, Request, Sampler, candidate_seed
-from solar_rl.schema import SCORE_COLUMNS, Candidate, Episode, Reject
+from solar_rl.schema import Candidate, Episode, Reject
 from solar_rl.shaping import Shaped, shape
 from solar_rl.validity import score
+from solar_rl.verify import describe_steps, load_verifier, verify
 
 REJECT_RATE_FROM = 200
 Progress = Callable[[int], None]
@@ -66,8 +67,12 @@ def build_tables(
     """Sample, score and shape a handful of episodes: the tables of one unit."""
     candidates = candidates_frame(sample(config, sampler, episodes))
     steps, rows = steps_frame(episodes), episodes_frame(episodes)
-    labelled = label_columns(candidates, steps, rows)
-    shaped = score_and_shape(labelled, config.validity, config.shaping, config.advantage)
+    shots = {s.screenshot.sha256: s.screenshot.data for e in episodes for s in e.steps if s.screenshot}
+    images = pl.DataFrame(
+        {"sha256": list(shots), "screenshot": list(shots.values())},
+        {"sha256": pl.String, "screenshot": pl.Binary},
+    )
+    shaped = score_and_shape(config, candidates, steps, rows, lambda: images)
     return {
         "episodes": rows,
         "steps": steps,
@@ -78,9 +83,21 @@ def build_tables(
 
 
 def score_and_shape(
-    labelled: pl.DataFrame, validity: ValidityConfig, shaping: ShapingConfig, advantage: AdvantageConfig
+    config: DatasetConfig,
+    candidates: pl.DataFrame,
+    steps: pl.DataFrame,
+    episodes: pl.DataFrame,
+    images: Callable[[], pl.DataFrame],
 ) -> Shaped:
-    """Judge labelled candidates (``columns.label_columns``) and shape their rewards."""
+    """Judge candidates by the rules, or the config's verifier, and shape their rewards.
+
+    Args:
+        config: Validity, shaping and advantage.
+        candidates: Rows of table ``candidates``.
+        steps: The steps that they answer.
+        episodes: Their episodes: episode_id, goal, ref_len.
+        images: Gives sha256 and ``screenshot``; only asked for by a verifier.
+    """
     keys = [
         "episode_id",
         "step_index",
@@ -90,8 +107,13 @@ def score_and_shape(
         "pred_action_type",
         "ref_len",
     ]
-    scores = score(labelled, validity).select(column.name for column in SCORE_COLUMNS)
-    return shape(labelled.select(keys).hstack(scores), shaping, advantage)
+    labelled = label_columns(candidates, steps, episodes)
+    if config.validity.verifier is None:
+        scores = score(labelled, config.validity)
+    else:
+        described = describe_steps(steps, episodes, images())
+        scores = verify(load_verifier(config.validity.verifier), described, candidates)
+    return shape(labelled.select(keys).hstack(scores), config.shaping, config.advantage)
 
 
 def sample(config: DatasetConfig, sampler: Sampler, episodes: Sequence[Episode]) -> Iterator[Candidate]:

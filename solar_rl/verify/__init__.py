@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from typing import Any
 
 import polars as pl
 
@@ -56,6 +57,34 @@ def load_verifier(name: str) -> Verifier:
     if not callable(found):
         raise ConfigError(f"'{name}' can't be called", where="verifier", hint=hint)
     return found  # type: ignore[no-any-return]
+
+
+def check_verifier(config: ValidityConfig) -> None:
+    """Look up the verifier that a config names, before any work starts.
+
+    Raises:
+        ConfigError: It can't be imported or is not callable.
+    """
+    if config.verifier is not None:
+        load_verifier(config.verifier)
+
+
+def describe_steps(steps: pl.DataFrame, episodes: pl.DataFrame, shots: pl.DataFrame) -> pl.DataFrame:
+    """Put what a verifier needs beside each step.
+
+    Args:
+        steps: Rows of table ``steps``.
+        episodes: Their episodes: episode_id, goal, ref_len.
+        shots: sha256 and ``screenshot`` (encoded bytes) of the images to show; may be empty.
+
+    Returns:
+        The steps in the same order with ``goal``, ``ref_len`` and ``screenshot``.
+    """
+    about = episodes.select("episode_id", "goal", "ref_len")
+    keep: dict[str, Any] = {"how": "left", "maintain_order": "left"}
+    return steps.join(about, on="episode_id", **keep).join(
+        shots.select("sha256", "screenshot"), left_on="image_sha256", right_on="sha256", **keep
+    )
 
 
 def verify(verifier: Verifier, steps: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
