@@ -166,7 +166,7 @@ def validate(
 
 
 @app.command
-def stats(dataset: str, name: str | None = None, /, *, json: Json = False) -> None:
+def stats(dataset: str, name: str | None = None, /, *, rows: int | None = None, json: Json = False) -> None:
     """Print named statistics: where trajectories fail, validity, rewards, groups, truncation, ...
 
     Example: `solar-rl stats runs/phone-1.0.0 first_failure`
@@ -174,11 +174,12 @@ def stats(dataset: str, name: str | None = None, /, *, json: Json = False) -> No
     Args:
         dataset: Folder, OWNER/NAME or hf://datasets/OWNER/NAME.
         name: One statistic (default: all).
+        rows: Rows shown of each table (default: all of one statistic, 20 where all are printed).
         json: Print the tables as JSON.
     """
     from solar_rl import commands
 
-    commands.stats(dataset, name, as_json=json)
+    commands.stats(dataset, name, rows=rows, as_json=json)
 
 
 @app.command
@@ -242,7 +243,13 @@ def train(recipe: str, /, *extra: Overrides, processes: int | None = None, dry_r
 
 
 @app.command
-def judge(cases: Path | None = None, /, *, protocol: str) -> None:
+def judge(
+    cases: Path | None = None,
+    /,
+    *,
+    protocol: str,
+    about: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
     """Judge neutral cases under a protocol and print one verdict a line, in the order of the cases.
 
     Each line is a JSON object: `case_id`, `screen_w`, `screen_h`, `expert` and `prediction` (AndroidControl's
@@ -253,12 +260,17 @@ def judge(cases: Path | None = None, /, *, protocol: str) -> None:
 
     Args:
         cases: JSONL file (default: stdin).
-        protocol: Name of a protocol: its rule, its source and its known faults are in docs/protocols.md.
+        protocol: Name of a protocol (docs/protocols.md).
+        about: Print the protocol's rule, its source and its known faults, and judge nothing.
     """
     import orjson
 
     from solar_rl.judging import judge_file
+    from solar_rl.protocols import get_protocol
 
+    if about:
+        print(get_protocol(protocol).help)
+        return
     for verdict in judge_file(cases, protocol):
         sys.stdout.write(orjson.dumps(verdict).decode() + "\n")
 

@@ -186,6 +186,13 @@ def test_an_unknown_protocol_and_file_are_one_line(tmp_path):
         assert "Traceback" not in err
 
 
+def test_a_protocol_tells_its_source_and_its_faults():
+    code, out, _ = run("judge", "--protocol", "osatlas_ac", "--about")
+    assert code == 0
+    assert "OS-Copilot/OS-Atlas bad08407" in out
+    assert "a minus sign is lost" in out
+
+
 def test_an_off_screen_answer_and_odd_boxes_are_judged():
     odd = case(
         prediction={"action_type": "click", "x": -100, "y": 9999.5},
