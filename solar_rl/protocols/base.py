@@ -70,7 +70,7 @@ class Protocol:
     def help(self) -> str:
         """Return what a user should know before quoting a number: source, rule, and known faults."""
         facts = "\n".join(
-            f"  {name.replace('_', '/')}: {fact}" for name, fact in self.rules._asdict().items()
+            f"  {name.replace('_', ' ')}: {fact}" for name, fact in self.rules._asdict().items()
         )
         return f"{self.name}, version {self.version} ({self.kind})\n  source: {self.source}\n{facts}"
 
