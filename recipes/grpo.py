@@ -12,6 +12,7 @@ Every key of TRL's GRPOConfig and ModelConfig keeps its name and meaning. SolarA
 from __future__ import annotations
 
 import sys
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -27,6 +28,9 @@ from solar_rl.train.data import check_policy, load_replay
 from solar_rl.train.images import remember_images
 from solar_rl.train.launch import default_output
 from solar_rl.train.trainer import ReplayGRPOTrainer
+
+# transformers 5.24 renames gradient_checkpointing; the older ones that vLLM needs know the old name alone
+warnings.filterwarnings("ignore", message=".*checkpointing` is deprecated", category=FutureWarning)
 
 
 @dataclass

@@ -120,7 +120,7 @@ def validate(dataset: str, *, all_images: bool, as_json: bool) -> None:
         print(f"all {len(checks)} checks passed")
 
 
-def stats(dataset: str, name: str | None, *, as_json: bool) -> None:
+def stats(dataset: str, name: str | None, *, rows: int | None, as_json: bool) -> None:
     """Print one named statistic, or all of them."""
     from solar_rl import query, stats
     from solar_rl.store.dataset import open_dataset
@@ -133,9 +133,10 @@ def stats(dataset: str, name: str | None, *, as_json: bool) -> None:
     if as_json:
         _print_json({n: {title: t.to_dicts() for title, t in tables.items()} for n, tables in found.items()})
         return
+    shown = rows if rows is not None or name else SHOWN_ROWS
     for each, tables in found.items():
         for title, table in tables.items():
-            print_table(table, title=f"{each}: {title}", rows=None if name else SHOWN_ROWS)
+            print_table(table, title=f"{each}: {title}", rows=shown)
 
 
 def query(dataset: str, sql: str, *, format: str, out: Path | None, rows: int) -> None:
@@ -224,7 +225,7 @@ def _dataset_yaml(dataset: str | None) -> Path:
     path = Path(dataset)
     if path.is_dir() and (path / "dataset.yaml").exists():
         return path / "dataset.yaml"
-    if path.exists() or path.suffix in {".yaml", ".yml"} or len(path.parts) > 1:
+    if path.is_file() or path.suffix in {".yaml", ".yml"} or len(path.parts) > 1:
         return path
     return shipped_path("datasets", dataset, "dataset.yaml")
 

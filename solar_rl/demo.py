@@ -1,24 +1,29 @@
-"""Walk the whole main job once, on the built-in simulated phone: build, statistics, SQL, report, training."""
+"""Walk the whole main job once, on the built-in simulated phone: build, statistics, SQL, report, training.
+
+Every stage is the command that a user would type, printed and run in a process of its own, so that the
+memory of one is gone before the next begins.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import shlex
+import subprocess
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from solar_rl.commands import print_table
-from solar_rl.config import DatasetConfig, load_dataset_config
 from solar_rl.errors import InputError, MissingExtra, SolarError
-from solar_rl.shipped import shipped_path
 
-QUESTION = """
-SELECT f.failure_action_type AS action, f.failure_reason AS reason, count(*) AS trajectories,
-       round(avg(f.first_failure_step / f.ref_len), 2) AS where_in_episode,
-       round(avg(f.trajectory_reward), 3) AS mean_R_traj
-FROM failures f GROUP BY ALL ORDER BY trajectories DESC, action, reason LIMIT 8
-""".strip()
-_STATS = (("first_failure", "by relative position"), ("validity", "by action type"), ("truncation", None))
+QUESTION = (
+    "SELECT failure_action_type AS action, failure_reason AS reason, count(*) AS trajectories, "
+    "round(avg(first_failure_step / ref_len), 2) AS where_in_episode "
+    "FROM failures GROUP BY ALL ORDER BY trajectories DESC, action, reason LIMIT 5"
+)
+CANDIDATES = 4
+"""N of the demo's dataset: half the paper's, so that training on a CPU stays short."""
 
 
 def run_demo(out: Path, *, train: bool, episodes: int) -> None:
@@ -31,85 +36,52 @@ def run_demo(out: Path, *, train: bool, episodes: int) -> None:
 
     Raises:
         MissingExtra: Training is wanted and torch isn't installed.
-        InputError: ``out`` can't be used.
+        InputError: ``episodes`` is too small.
+        SolarError: A command failed; its own message stands above.
     """
     if train and any(importlib.util.find_spec(name) is None for name in ("torch", "trl")):
         raise MissingExtra("training in the demo", "train")
     if episodes < 2:
         raise InputError("the demo needs at least 2 episodes", where="--episodes")
     begin = time.monotonic()
-    policy = _make_policy(out) if train else None
-    folder = _build(out, episodes, policy)
-    _show(folder)
-    if policy is not None:
-        _train(out, folder, policy)
-    _headline(f"done in {time.monotonic() - begin:.0f} s")
-    print(f"open {folder / 'report.html'} in a browser\nask more:  solar-rl stats {folder} first_failure")
+    dataset, policy = str(out / "dataset"), str(out / "policy")
+    build = ["build", "phone", "--out", dataset, "--sampler.n", str(CANDIDATES)]
+    build += ["--source.options.episodes", str(episodes)]
+    if train:
+        _say("a policy to train: a tiny, randomly initialised Qwen2.5-VL")
+        _run("solar_rl.train.tiny", [policy])
+        build += ["--sampler.policy", policy]
+    _say("demonstrations on the simulated phone -> candidates -> validity -> shaped rewards")
+    _solar(build)
+    _say("where do trajectories fail first, and what would truncation throw away?")
+    for name in ("first_failure", "truncation"):
+        _solar(["stats", dataset, name, "--rows", "6"])
+    _say("one question in SQL: what do failed trajectories break on?")
+    _solar(["query", dataset, QUESTION])
+    if train:
+        _say("stage 1, atomic adaptation: every step on its own")
+        _train("stage1_atomic", dataset, policy, out / "stage1")
+        _say("stage 2, trajectory optimisation: the shaped rewards")
+        _train("stage2_trajectory", dataset, str(out / "stage1"), out / "stage2")
+    _say(f"done in {time.monotonic() - begin:.0f} s; open {out / 'dataset' / 'report.html'} in a browser")
 
 
-def demo_config(episodes: int, policy: Path | None) -> DatasetConfig:
-    """Return the shipped phone dataset's config, cut to the demo's size."""
-    pairs = {"source.options.episodes": str(episodes), "sampler.n": "4"}
-    if policy is not None:
-        pairs["sampler.policy"] = str(policy)
-    return load_dataset_config(shipped_path("datasets", "phone", "dataset.yaml"), pairs)
+def _train(recipe: str, dataset: str, start: str, target: Path) -> None:
+    options = ["--dataset", dataset, "--model_name_or_path", start, "--output_dir", str(target)]
+    _solar(["train", f"phone_cpu/{recipe}", *options])
 
 
-def _make_policy(out: Path) -> Path:
-    from solar_rl.train.tiny import make_tiny_policy
-
-    _headline("a policy: a tiny, randomly initialised Qwen2.5-VL")
-    folder = make_tiny_policy(out / "policy")
-    print(folder)
-    return folder
+def _solar(words: Sequence[str]) -> None:
+    print(f"$ solar-rl {shlex.join(words)}", flush=True)
+    _run("solar_rl.cli", words)
 
 
-def _build(out: Path, episodes: int, policy: Path | None) -> Path:
-    from solar_rl import commands, pipeline
-
-    _headline("build: demonstrations on the simulated phone -> candidates -> validity -> shaped rewards")
-    config = demo_config(episodes, policy)
-    with commands.progress("episodes", episodes) as advance:
-        built = pipeline.build(config, out / "dataset", progress=advance)
-    commands.print_built(built, as_json=False)
-    return built.folder
+def _run(module: str, words: Sequence[str]) -> None:
+    environment = os.environ | {"HF_HUB_DISABLE_PROGRESS_BARS": "1"}  # bars of libraries; ours stay
+    code = subprocess.run([sys.executable, "-m", module, *words], check=False, env=environment).returncode
+    if code:
+        raise SolarError(f"{module} ended with exit code {code}", hint="its message is above")
 
 
-def _show(folder: Path) -> None:
-    from solar_rl import query, stats
-
-    with query.connect(folder) as con:
-        for name, title in _STATS:
-            _headline(f"stats {name}")
-            tables = stats.compute(con, name)
-            for each, table in tables.items():
-                if title in (None, each):
-                    print_table(table, title=each)
-    _headline("one question in SQL: what do failed trajectories break on?")
-    print(QUESTION)
-    print_table(query.run(folder, QUESTION))
-    _headline("report")
-    print(folder / "report.html")
-
-
-def _train(out: Path, folder: Path, policy: Path) -> None:
-    stages = {
-        "stage1": ("phone_cpu/stage1_atomic", policy),
-        "stage2": ("phone_cpu/stage2_trajectory", out / "stage1"),
-    }
-    for stage, (recipe, start) in stages.items():
-        _headline(f"train {recipe}")
-        _run_stage(recipe, folder, start, out / stage)
-
-
-def _run_stage(recipe: str, folder: Path, start: Path, target: Path) -> None:
-    from solar_rl.train.launch import launch
-
-    options: dict[str, Any] = {"dataset": folder, "model_name_or_path": start, "output_dir": target}
-    extra = [token for name, value in options.items() for token in (f"--{name}", str(value))]
-    if launch(recipe, extra):
-        raise SolarError(f"{recipe} failed", where=str(target), hint="its output is above")
-
-
-def _headline(text: str) -> None:
+def _say(text: str) -> None:
     print(f"\n== {text}", flush=True)

@@ -43,6 +43,11 @@ def _derived_views() -> str:
     return resources.files("solar_rl").joinpath("views.sql").read_text(encoding="utf-8")
 
 
+def preload() -> None:
+    """Import DuckDB, for a build that has a core to spare meanwhile."""
+    import duckdb  # noqa: F401
+
+
 def connect(
     folder: str | Path,
     *,

@@ -20,7 +20,7 @@ import polars as pl
 from solar_rl.config import DatasetConfig, set_dotted, validate_config
 from solar_rl.errors import ConfigError, InputError
 from solar_rl.pipeline import Built
-from solar_rl.pipeline.finish import Origin, finish
+from solar_rl.pipeline.finish import Origin, finish, prepared
 from solar_rl.pipeline.preview import write_preview
 from solar_rl.pipeline.units import score_and_shape
 from solar_rl.pipeline.work import claim, locked
@@ -95,10 +95,11 @@ def run(plan: Derivation) -> Built:
             if entry.path.split("/")[:1] == ["data"] and entry.path.split("/")[1] in KEPT:
                 _link(plan.folder / entry.path, plan.out / entry.path)
                 known[entry.path] = entry
-        for split in SPLITS:
-            if any((plan.folder / "data" / "rewards").glob(f"{split}-*.parquet")):
-                _derive_split(plan, split)
-        write_preview(plan.out, plan.config.preview_rows)
+        with prepared():
+            for split in SPLITS:
+                if any((plan.folder / "data" / "rewards").glob(f"{split}-*.parquet")):
+                    _derive_split(plan, split)
+            write_preview(plan.out, plan.config.preview_rows)
         shutil.copyfile(plan.folder / "rejects.jsonl", plan.out / "rejects.jsonl")
         manifest = finish(plan.out, origin, _rejects(plan.folder), known)
         return Built.of(plan.out, manifest, changed=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +36,23 @@ class Origin:
     source_files: tuple[FileEntry, ...]
     attribution: Attribution | None
     code: dict[str, str]
+
+
+@contextmanager
+def prepared() -> Iterator[None]:
+    """Load what ``finish`` needs in a thread while the block works on columns, which leaves Python idle."""
+
+    def load() -> None:
+        from solar_rl import query
+        from solar_rl.report import page
+
+        query.preload()
+        page.preload()
+
+    with ThreadPoolExecutor(1) as thread:
+        loading = thread.submit(load)
+        yield
+        loading.result()
 
 
 def finish(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,14 @@ from solar_rl.columns import action_of, polars_schema
 from solar_rl.schema import SPLITS, TABLES
 from solar_rl.store.parquet import TableWriter
 
+FIRST_EPISODES = 500
+
 
 def write_preview(out: Path, rows: int) -> None:
     """Write table ``preview`` from the other tables: the best and the worst trajectory of some episodes.
 
-    Episodes are taken in the order of their ids' hashes, so that the choice doesn't change when
-    others are added around them.
+    Episodes are taken from the first few hundred in key order, so that one row group of each table holds
+    them all, and among those in the order of their ids' hashes, so that the mix is a fair one.
 
     Args:
         out: Folder of the dataset, its other tables written.
@@ -63,7 +64,8 @@ def _choose(trajectories: pl.LazyFrame, rows: int) -> pl.DataFrame:
     table = trajectories.select(
         "episode_id", "candidate_index", "ref_len", "trajectory_reward", "success"
     ).collect(engine="in-memory")
-    order = sorted(table["episode_id"].unique(), key=lambda i: hashlib.sha256(i.encode()).digest())
+    first = table["episode_id"].unique().sort().head(FIRST_EPISODES)
+    order = sorted(first, key=lambda i: hashlib.sha256(i.encode()).digest())
     lengths = dict(table.select("episode_id", "ref_len").unique().iter_rows())
     ids: list[str] = []
     used = 0
@@ -94,8 +96,13 @@ def _images(out: Path, hashes: pl.Series) -> dict[str, dict[str, Any]]:
     return dict(rows.collect(engine="in-memory").iter_rows())
 
 
-def _of(out: Path, table: str, split: str, ids: Iterable[str]) -> pl.DataFrame:
-    return _scan(out, table, split).filter(pl.col("episode_id").is_in(list(ids))).collect(engine="in-memory")
+def _of(out: Path, table: str, split: str, ids: pl.Series) -> pl.DataFrame:
+    wanted = pl.col("episode_id")
+    between = wanted.is_between(
+        pl.lit(ids[0]), pl.lit(ids[-1])
+    )  # skips row groups by their statistics; is_in doesn't
+    rows = _scan(out, table, split).filter(between, wanted.is_in(ids.implode()))
+    return rows.collect(engine="in-memory")
 
 
 def _scan(out: Path, table: str, split: str) -> pl.LazyFrame:

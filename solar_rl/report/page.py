@@ -64,6 +64,12 @@ def _strips(con: Connection) -> tuple[list[tuple[Pick, Strip]], dict[str, str]]:
     return strips, data_uris(read_images(con, hashes))
 
 
+def preload() -> None:
+    """Compile the templates of ``render_page``, for a build that has a core to spare meanwhile."""
+    for name in ("page.html.j2", "charts.html.j2", "strip.html.j2", "reading.html.j2"):
+        _environment().get_template(name)
+
+
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined

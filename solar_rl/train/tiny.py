@@ -191,3 +191,9 @@ def _configs(tokenizer: Any) -> tuple[Any, Any]:
     )
     generation = GenerationConfig(eos_token_id=end, pad_token_id=pad)  # type: ignore[no-untyped-call]
     return config, generation
+
+
+if __name__ == "__main__":
+    import sys
+
+    print(make_tiny_policy(sys.argv[1]))
