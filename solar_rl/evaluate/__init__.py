@@ -15,7 +15,7 @@ from solar_rl.columns import candidates_frame, label_columns
 from solar_rl.config import ValidityConfig
 from solar_rl.errors import InputError
 from solar_rl.evaluate.buckets import bucket
-from solar_rl.evaluate.metrics import EPISODE_METRICS, STEP_METRICS, measure, measure_groups
+from solar_rl.evaluate.metrics import EPISODE_METRICS, STEP_METRICS, measure
 from solar_rl.evaluate.verdicts import judge, source_of
 from solar_rl.schema import Candidate
 
@@ -156,7 +156,7 @@ def evaluate(
     judged = contained.with_columns(whole=~pl.col("episode_id").is_in(gaps.unique().implode()))
     if cases.missing == "skip":
         judged = judged.filter(~pl.col("absent"))
-    options = {"resamples": resamples, "seed": seed}
+    found = measure(judged, GROUPS if groups else None, resamples=resamples, seed=seed)
     counts = cases.counts | {
         "missing": lacking.height,
         "dropped": verdicts.height - contained.height,
@@ -168,8 +168,8 @@ def evaluate(
         source_of(protocol, validity),
         bucket_rule,
         counts,
-        measure(judged, **options),
-        {name: measure_groups(judged, name, of, **options) for name, of in GROUPS.items() if groups},
+        found.metrics,
+        found.by,
         verdicts.filter(~pl.col("absent") | (cases.missing == "wrong")).drop(
             "action_type", "app", "absent", "bucket"
         ),

@@ -1,19 +1,18 @@
 """Metrics over verdicts, each with its bootstrap interval over episodes.
 
-Every metric is a ratio of two sums over episodes: numerator and denominator are summed within each episode,
-then episodes are drawn with replacement. Steps of an episode are not independent, so drawing steps would
-give intervals that are too narrow.
+Every metric is a ratio of two sums over episodes: numerator and denominator are summed within each episode.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from solar_rl.actions import POINT_ACTIONS
+from solar_rl.evaluate.bootstrap import Interval, Sums, intervals, ratio
 
 STEP_METRICS = ("type_match", "exact_match", "grounding", "reward")
 EPISODE_METRICS = ("goal_progress", "task_sr")
@@ -26,20 +25,34 @@ MEANINGS = {
     "goal_progress": "steps before the first that is not exact / length, mean over episodes",
     "task_sr": "episodes in which every step is exact",
 }
-COVERAGE = 0.95
-_CHUNK = 100  # resamples at a time: 100 x 15,000 episodes is 12 MB
-Floats = npt.NDArray[np.float64]
 
 
-def by_episode(verdicts: pl.DataFrame) -> pl.DataFrame:
+class Measured(NamedTuple):
+    """Every metric, and the chosen ones for each value of a column.
+
+    Args:
+        metrics: metric, value, low, high (95 %), of (how many steps or episodes); value null where nothing
+            was judged.
+        by: For each column a table of its values with ``steps``, ``judged`` (steps with a verdict on the type)
+            and for each metric its value, ``_low`` and ``_high``: the largest group first, an enumeration in
+            its order.
+    """
+
+    metrics: pl.DataFrame
+    by: dict[str, pl.DataFrame]
+
+
+def by_episode(verdicts: pl.DataFrame, *groups: str) -> pl.DataFrame:
     """Sum what the metrics need within each episode.
 
     Args:
         verdicts: Sorted by key: episode_id, action_type, type_match, exact_match (0, 1 or null), reward and
             ``whole`` (false in an episode that lacks a prediction, which then has no episode metrics).
+        groups: Columns whose values are kept apart within an episode.
 
     Returns:
-        One row per episode with ``METRIC`` and ``METRIC_of``, numerator and denominator.
+        One row per group and episode with ``METRIC`` and ``METRIC_of``, numerator and denominator, ``steps`` and
+        ``judged``.
     """
     exact, right_type = pl.col("exact_match"), pl.col("type_match") == 1
     grounded = exact.filter(right_type & pl.col("action_type").is_in(POINT_ACTIONS))
@@ -56,8 +69,10 @@ def by_episode(verdicts: pl.DataFrame) -> pl.DataFrame:
     }
     return (
         verdicts.lazy()
-        .group_by("episode_id", maintain_order=True)
+        .group_by(*groups, "episode_id", maintain_order=True)
         .agg(
+            pl.len().alias("steps"),
+            pl.col("type_match").count().alias("judged"),
             *(top.cast(pl.Float64).alias(name) for name, (top, _) in sums.items()),
             *(below.cast(pl.Float64).alias(f"{name}_of") for name, (_, below) in sums.items()),
         )
@@ -65,98 +80,91 @@ def by_episode(verdicts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def measure(verdicts: pl.DataFrame, *, resamples: int, seed: int) -> pl.DataFrame:
-    """Return every metric with its interval.
+def measure(
+    verdicts: pl.DataFrame,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    *,
+    resamples: int,
+    seed: int,
+) -> Measured:
+    """Measure verdicts, and groups of them.
 
     Args:
         verdicts: See ``by_episode``.
+        groups: Columns to break the figures down by, and the metrics of each.
         resamples: Bootstrap samples; 0 leaves the intervals null.
         seed: Seed of the resampling.
-
-    Returns:
-        metric, value, low, high (95 %, percentile), of (how many steps or episodes); value null where
-        nothing was judged.
     """
-    sums = by_episode(verdicts)
-    top = sums.select(METRICS).to_numpy()
-    below = sums.select(f"{name}_of" for name in METRICS).to_numpy()
-    total = below.sum(axis=0)
-    low, high = interval(top, below, resamples=resamples, seed=seed)
-    return pl.DataFrame(
-        {
-            "metric": METRICS,
-            "value": _ratio(top.sum(axis=0), total),
-            "low": low,
-            "high": high,
-            "of": total.astype(np.int64),
-        }
-    ).with_columns(pl.col("value", "low", "high").fill_nan(None))
+    episodes = verdicts.select(pl.col("episode_id").unique(maintain_order=True)).with_row_index("episode")
+    kept: dict[str, Sequence[str]] = {_ALL: METRICS, **(groups or {})}
+    parts = [
+        _Part(column, value, part, _sums(part, metrics))
+        for column, metrics in kept.items()
+        for (value,), part in _by_group(verdicts.with_columns(pl.lit("").alias(_ALL)), column, episodes)
+    ]
+    ends = intervals([part.sums for part in parts], episodes.height, resamples=resamples, seed=seed)
+    found = list(zip(parts, ends, strict=True))
+    overall = next(((part.sums, its) for part, its in found if part.column == _ALL), _NOTHING)
+    by = {
+        column: _group_table(verdicts, column, [one for one in found if one[0].column == column], metrics)
+        for column, metrics in (groups or {}).items()
+    }
+    return Measured(_metrics_table(*overall), by)
 
 
-def measure_groups(
-    verdicts: pl.DataFrame, column: str, metrics: Sequence[str], *, resamples: int, seed: int
+_ALL = "__all__"
+
+
+class _Part(NamedTuple):
+    column: str
+    value: object
+    rows: pl.DataFrame
+    sums: Sums
+
+
+def _by_group(
+    verdicts: pl.DataFrame, column: str, episodes: pl.DataFrame
+) -> Iterator[tuple[tuple[object, ...], pl.DataFrame]]:
+    rows = by_episode(verdicts, column).join(episodes, on="episode_id", how="left", maintain_order="left")
+    yield from rows.partition_by(column, as_dict=True, maintain_order=True).items()
+
+
+_NOTHING = (
+    Sums(np.zeros(0, np.int64), np.zeros((0, len(METRICS))), np.zeros((0, len(METRICS)))),
+    Interval(*np.full((2, len(METRICS)), np.nan)),
+)
+
+
+def _sums(part: pl.DataFrame, metrics: Sequence[str]) -> Sums:
+    return Sums(
+        part["episode"].to_numpy(),
+        part.select(metrics).to_numpy(),
+        part.select(f"{name}_of" for name in metrics).to_numpy(),
+    )
+
+
+def _metrics_table(sums: Sums, ends: Interval) -> pl.DataFrame:
+    total = sums.below.sum(axis=0)
+    columns = {"value": ratio(sums.top.sum(axis=0), total), "low": ends.low, "high": ends.high}
+    table = pl.DataFrame({"metric": METRICS, **columns, "of": total.astype(np.int64)})
+    return table.with_columns(pl.col("value", "low", "high").fill_nan(None))
+
+
+def _group_table(
+    verdicts: pl.DataFrame, column: str, groups: Sequence[tuple[_Part, Interval]], metrics: Sequence[str]
 ) -> pl.DataFrame:
-    """Return metrics for each value of a column: the largest group first, an enumeration in its order.
-
-    Returns:
-        The column, ``steps``, ``judged`` (steps with a verdict on the type), and for each metric its value, ``_low`` and ``_high``.
-    """
     rows = []
-    for (value,), group in verdicts.partition_by(column, as_dict=True, maintain_order=True).items():
-        found = {row["metric"]: row for row in measure(group, resamples=resamples, seed=seed).to_dicts()}
-        row = {column: value, "steps": group.height, "judged": group["type_match"].count()}
-        for name in metrics:
-            row |= {name: found[name]["value"], f"{name}_low": found[name]["low"]}
-            row |= {f"{name}_high": found[name]["high"]}
+    for part, ends in groups:
+        row = {column: part.value, "steps": part.rows["steps"].sum(), "judged": part.rows["judged"].sum()}
+        values = ratio(part.sums.top.sum(axis=0), part.sums.below.sum(axis=0))
+        for i, name in enumerate(metrics):
+            row |= {name: values[i], f"{name}_low": ends.low[i], f"{name}_high": ends.high[i]}
         rows.append(row)
-    table = pl.DataFrame(rows, schema=_group_schema(column, metrics))
+    names = [f"{name}{end}" for name in metrics for end in ("", "_low", "_high")]
+    counts = {"steps": pl.Int64(), "judged": pl.Int64()}
+    table = pl.DataFrame(rows, schema={column: pl.String(), **counts, **dict.fromkeys(names, pl.Float64())})
+    table = table.with_columns(pl.col(names).fill_nan(None))
     kind = verdicts.schema[column]
     if isinstance(kind, pl.Enum):
         return table.sort(pl.col(column).cast(kind))
     return table.sort("steps", column, descending=[True, False])
-
-
-def _group_schema(column: str, metrics: Sequence[str]) -> dict[str, pl.DataType]:
-    ends = [f"{name}{end}" for name in metrics for end in ("", "_low", "_high")]
-    counts = {"steps": pl.Int64(), "judged": pl.Int64()}
-    return {column: pl.String(), **counts, **dict.fromkeys(ends, pl.Float64())}
-
-
-def interval(top: Floats, below: Floats, *, resamples: int, seed: int) -> tuple[Floats, Floats]:
-    """Return the bootstrap interval of ratios of sums.
-
-    Args:
-        top: (episodes, metrics) numerators.
-        below: (episodes, metrics) denominators.
-        resamples: Number of bootstrap samples.
-        seed: Seed.
-
-    Returns:
-        (metrics,) lower and upper ends; NaN where a ratio has no denominator.
-
-    >>> low, high = interval(np.ones((9, 1)), np.ones((9, 1)), resamples=10, seed=0)
-    >>> float(low[0]), float(high[0])
-    (1.0, 1.0)
-    """
-    episodes, metrics = top.shape
-    if not resamples or not episodes:
-        nothing = np.full(metrics, np.nan)
-        return nothing, nothing
-    rng = np.random.default_rng(seed)
-    chances = np.full(episodes, 1 / episodes)
-    ratios = []
-    for start in range(0, resamples, _CHUNK):
-        drawn = rng.multinomial(episodes, chances, size=min(_CHUNK, resamples - start)).astype(np.float64)
-        ratios.append(_ratio(drawn @ top, drawn @ below))
-    every = np.concatenate(ratios)
-    ends = np.full((2, metrics), np.nan)
-    for metric in range(metrics):
-        known = every[~np.isnan(every[:, metric]), metric]
-        if known.size:
-            ends[:, metric] = np.quantile(known, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
-    return ends[0], ends[1]
-
-
-def _ratio(top: Floats, below: Floats) -> Floats:
-    ratio: Floats = np.divide(top, below, out=np.full(np.shape(top), np.nan), where=below > 0)
-    return ratio

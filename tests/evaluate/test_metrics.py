@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from solar_rl.evaluate.bootstrap import Sums, intervals
 from solar_rl.evaluate.buckets import RULES, bucket
-from solar_rl.evaluate.metrics import METRICS, interval, measure, measure_groups
+from solar_rl.evaluate.metrics import METRICS, measure
 
 SCHEMA = {
     "episode_id": pl.String,
@@ -54,38 +55,52 @@ def plainly(found) -> dict:
 
 @given(episodes)
 def test_metrics_are_what_their_definitions_say(found):
-    table = measure(frame(found), resamples=0, seed=0)
+    table = measure(frame(found), resamples=0, seed=0).metrics
     assert dict(table.select("metric", "value").iter_rows()) == pytest.approx(plainly(found))
     assert table["low"].null_count() == table["high"].null_count() == len(METRICS)
 
 
 @given(episodes.filter(bool), st.integers(0, 5))
 def test_intervals_repeat_and_stay_between_the_extremes(found, seed):
-    table = measure(frame(found), resamples=60, seed=seed)
-    assert table.equals(measure(frame(found), resamples=60, seed=seed))
+    table = measure(frame(found), resamples=60, seed=seed).metrics
+    assert table.equals(measure(frame(found), resamples=60, seed=seed).metrics)
     for row in table.drop_nulls().iter_rows(named=True):
         assert 0 <= row["low"] <= row["high"] <= 1
+
+
+def plain_resamples(draws, members, top, below):
+    ratios = []
+    for draw in draws:
+        picked = [i for i in draw if i in members]
+        ratios.append(
+            [
+                sum(top[i, m] for i in picked) / sum(below[i, m] for i in picked) if picked else np.nan
+                for m in range(2)
+            ]
+        )
+    return ratios
 
 
 def test_the_vectorised_bootstrap_is_the_plain_one():
     rng = np.random.default_rng(3)
     top, below = rng.integers(0, 4, (9, 2)).astype(float), rng.integers(4, 7, (9, 2)).astype(float)
-    low, high = interval(top, below, resamples=100, seed=5)
-    draws = np.random.default_rng(5).multinomial(9, np.full(9, 1 / 9), size=100)
-    plain = []
-    for counts in draws:
-        picked = [i for i, count in enumerate(counts) for _ in range(count)]
-        plain.append([sum(top[i, m] for i in picked) / sum(below[i, m] for i in picked) for m in range(2)])
-    assert low == pytest.approx(np.quantile(plain, 0.025, axis=0))
-    assert high == pytest.approx(np.quantile(plain, 0.975, axis=0))
+    part = np.array([1, 4, 8])
+    whole, group = Sums(np.arange(9), top, below), Sums(part, top[part], below[part])
+    found = intervals([whole, group], 9, resamples=100, seed=5)
+    draws = np.random.default_rng(5).integers(9, size=(100, 9))
+    for members, ends in ((range(9), found[0]), (part, found[1])):
+        plain = plain_resamples(draws, members, top, below)
+        assert ends.low == pytest.approx(np.nanquantile(plain, 0.025, axis=0))
+        assert ends.high == pytest.approx(np.nanquantile(plain, 0.975, axis=0))
 
 
 def test_an_interval_covers_the_truth_about_95_times_in_100():
     rng, hits = np.random.default_rng(0), 0
     for trial in range(200):
         top = rng.binomial(5, 0.7, size=(80, 1)).astype(float)
-        low, high = interval(top, np.full((80, 1), 5.0), resamples=300, seed=trial)
-        hits += int(low[0] <= 0.7 <= high[0])
+        sums = Sums(np.arange(80), top, np.full((80, 1), 5.0))
+        (found,) = intervals([sums], 80, resamples=300, seed=trial)
+        hits += int(found.low[0] <= 0.7 <= found.high[0])
     assert 178 <= hits <= 199
 
 
@@ -93,7 +108,9 @@ def test_steps_of_one_episode_are_drawn_together():
     """Ten episodes all right or all wrong are ten observations, however many steps they have."""
     short = frame([([("wait", 1, i % 2, None)], True) for i in range(10)])
     long = frame([([("wait", 1, i % 2, None)] * 50, True) for i in range(10)])
-    ends = [measure(each, resamples=200, seed=1).filter(metric="exact_match") for each in (short, long)]
+    ends = [
+        measure(each, resamples=200, seed=1).metrics.filter(metric="exact_match") for each in (short, long)
+    ]
     assert ends[0].select("low", "high").equals(ends[1].select("low", "high"))
 
 
@@ -108,10 +125,21 @@ def test_buckets_come_in_the_order_of_their_rule(rule):
 def test_groups_come_by_size_and_enumerations_in_their_order():
     rows = frame([([("wait", 1, 1, None), ("click", 1, 0, None), ("click", 0, 0, None)], True)] * 2)
     rows = rows.with_columns(pl.Series("bucket", ["b", "a", "a"] * 2, pl.Enum(["b", "a"])))
-    by_type = measure_groups(rows, "action_type", ("exact_match",), resamples=0, seed=0)
+    groups = {"action_type": ("exact_match",), "bucket": ("exact_match",)}
+    found = measure(rows, groups, resamples=0, seed=0).by
+    by_type = found["action_type"]
     assert by_type.select("action_type", "steps", "exact_match").rows() == [
         ("click", 4, 0.0),
         ("wait", 2, 1.0),
     ]
-    by_bucket = measure_groups(rows, "bucket", ("exact_match",), resamples=0, seed=0)
+    by_bucket = found["bucket"]
     assert by_bucket["bucket"].to_list() == ["b", "a"]
+
+
+@given(episodes.filter(bool))
+def test_a_group_is_measured_as_if_it_stood_alone(found):
+    rows = frame(found)
+    table = measure(rows, {"action_type": METRICS}, resamples=0, seed=0).by["action_type"]
+    for row in table.to_dicts():
+        alone = measure(rows.filter(action_type=row["action_type"]), resamples=0, seed=0).metrics
+        assert [row[name] for name in METRICS] == alone["value"].to_list()
