@@ -39,18 +39,34 @@ def judge(frame: pl.DataFrame) -> pl.DataFrame:
         label=renamed("expert_type", KEYS), answer=pl.when("readable").then(renamed("pred_type", KEYS))
     )
     typed = (pl.col("label") == "TYPE") & (pl.col("answer") == "TYPE")
-    rows = rows.with_columns(typed=by_pair(rows, typed, "pred_text", "expert_text", _ratio), box="single_box")
-    reward_type = (pl.col("answer") == pl.col("label")).cast(pl.Float64).fill_null(-1.0)
-    reward_args = _arguments().fill_null(-1.0)
+    rows = rows.with_columns(
+        typed=by_pair(rows, typed, "pred_text", "expert_text", _ratio),
+        off=by_pair(rows, pl.lit(True), "answer", "label", penalty),
+        box="single_box",
+    )
+    rows = rows.with_columns(
+        reward_type=(pl.col("answer") == pl.col("label")).cast(pl.Float64).fill_null(-1.0),
+        reward_args=_arguments().fill_null(-1.0),
+    )
     return rows.select(
-        type_match=reward_type == 1.0,
-        reward=(reward_type + reward_args) / 2,
+        "reward_type",
+        "reward_args",
+        type_match=pl.col("reward_type") == 1.0,
+        reward=(pl.col("reward_type") + pl.col("reward_args")) / 2,
         dropped=pl.when(pl.col("label").is_null()).then(
             pl.col("expert_type") + pl.lit(" not in the action space")
         ),
-        reward_type=reward_type,
-        reward_args=reward_args,
     )
+
+
+def penalty(answer: str, label: str) -> float:
+    """Return what is taken off for keys, given as words, that only one side has.
+
+    >>> penalty("POINT duration", "POINT"), penalty("PRESS", "POINT to")
+    (0.1, 0.7)
+    """
+    given, meant = set(answer.split()), set(label.split())
+    return EXTRA_KEY * len(given - meant) + MISSING_KEY * len(meant - given)
 
 
 def _ratio(predicted: str, label: str) -> float:
@@ -68,11 +84,12 @@ def _at_the_centre(who: str) -> list[pl.Expr]:
 
 def _arguments() -> pl.Expr:
     """Return the mean over the label's keys with its penalties, null for an unreadable answer."""
-    label, answer = pl.col("label").str.split(" "), pl.col("answer").str.split(" ")
-    further = answer.list.set_difference(label).list.len()
-    lacking = label.list.set_difference(answer).list.len()
-    both = {key: label.list.contains(key) & answer.list.contains(key) for key in ("POINT", "duration", "to")}
     alone = pl.col("label") == pl.col("answer")
+    both = {
+        key: pl.col("label").str.contains(key, literal=True)
+        & pl.col("answer").str.contains(key, literal=True)
+        for key in ("POINT", "duration", "to")
+    }
     parts = [
         pl.when(both["POINT"]).then(_point()),
         pl.when(both["duration"]).then(1.0),
@@ -86,8 +103,8 @@ def _arguments() -> pl.Expr:
         ),
     ]
     total = pl.sum_horizontal(part.otherwise(0.0) for part in parts)
-    score = ratio(total, label.list.len()) - EXTRA_KEY * further - MISSING_KEY * lacking
-    return pl.when(pl.col("answer").is_not_null()).then(score)
+    keys = pl.col("label").str.count_matches(" ", literal=True) + 1
+    return pl.when(pl.col("answer").is_not_null()).then(ratio(total, keys) - pl.col("off"))
 
 
 def _point() -> pl.Expr:

@@ -33,18 +33,20 @@ def judge(frame: pl.DataFrame) -> pl.DataFrame:
     )
     texts = pl.col("same") & pl.col("expert_type").is_in(["input_text", "scroll"])
     rows = rows.with_columns(agree=by_pair(rows, texts, "written", "meant", texts_agree))
+    rows = _with_hit(rows)
     accuracy = (
-        pl.when(pl.col("expert_type") == "click").then(_hit())
+        pl.when(pl.col("expert_type") == "click").then(pl.col("hit"))
         .when(texts).then(pl.col("agree") == 1.0)
         .otherwise(True)
     )  # fmt: skip
-    accuracy = (pl.col("same") & accuracy).cast(pl.Float64)
-    well_formed = _well_formed().cast(pl.Float64)
+    rows = rows.with_columns(
+        accuracy=(pl.col("same") & accuracy).cast(pl.Float64), format=_well_formed().cast(pl.Float64)
+    )
     return rows.select(
+        "format",
         type_match="same",
-        exact_match=accuracy,
-        reward=0.8 * accuracy + 0.2 * well_formed,
-        format=well_formed,
+        exact_match="accuracy",
+        reward=0.8 * pl.col("accuracy") + 0.2 * pl.col("format"),
         dropped=not_theirs(),
     )
 
@@ -73,24 +75,27 @@ def _well_formed() -> pl.Expr:
     )  # fmt: skip
 
 
-def _hit() -> pl.Expr:
-    scale = {
-        "x": ratio(pl.col("seen_w"), pl.col("screen_w")),
-        "y": ratio(pl.col("seen_h"), pl.col("screen_h")),
-    }
-    on_frame = {axis: whole(pl.col(f"pred_{axis}") * scale[axis]) for axis in scale}
-    readable = ((on_frame["x"] >= 0) & (on_frame["y"] >= 0)).fill_null(False)
+def _with_hit(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add ``hit``: whether the predicted point, as it is read on the frame, is right for a click."""
+    rows = rows.with_columns(
+        scale_x=ratio(pl.col("seen_w"), pl.col("screen_w")),
+        scale_y=ratio(pl.col("seen_h"), pl.col("screen_h")),
+    )
+    rows = rows.with_columns(
+        whole(pl.col(f"pred_{axis}") * pl.col(f"scale_{axis}")).alias(axis) for axis in ("x", "y")
+    )
+    readable = ((pl.col("x") >= 0) & (pl.col("y") >= 0)).fill_null(False)
+    rows = rows.with_columns(pl.when(readable).then(axis).otherwise(0.0).alias(axis) for axis in ("x", "y"))
     inside, away = [], []
-    for axis, (low, high) in {"x": (0, 2), "y": (1, 3)}.items():
-        point = pl.when(readable).then(on_frame[axis]).otherwise(0.0)
-        size, seen = (
-            (pl.col("screen_w"), pl.col("seen_w")) if axis == "x" else (pl.col("screen_h"), pl.col("seen_h"))
-        )
-        inside.append((ratio(corner(low) * seen, size) < point) & (point < ratio(corner(high) * seen, size)))
-        offset = point - ratio(pl.col(f"expert_{axis}") * seen, size)
+    for axis, size, (low, high) in (("x", "w", (0, 2)), ("y", "h", (1, 3))):
+        screen, seen = pl.col(f"screen_{size}"), pl.col(f"seen_{size}")
+        inside.append(ratio(corner(low) * seen, screen) < pl.col(axis))
+        inside.append(pl.col(axis) < ratio(corner(high) * seen, screen))
+        offset = pl.col(axis) - ratio(pl.col(f"expert_{axis}") * seen, screen)
         away.append(offset * offset)
     near = away[0] + away[1] < RADIUS * RADIUS
-    return pl.when(pl.col("box").is_not_null()).then(inside[0] & inside[1]).otherwise(near)
+    in_box = pl.all_horizontal(inside)
+    return rows.with_columns(hit=pl.when(pl.col("box").is_not_null()).then(in_box).otherwise(near))
 
 
 PROTOCOL = Protocol(

@@ -24,7 +24,9 @@ def judge(frame: pl.DataFrame) -> pl.DataFrame:
     rows = with_resized(frame, smart_resized()).with_columns(
         box="single_box", same=(pl.col("pred_type") == pl.col("expert_type")).fill_null(False)
     )
-    hit = pl.when(pl.col("expert_type") == "click").then(_hit().fill_null(False)).otherwise(True)
+    rows = _with_click(rows)
+    inside = pl.col("x").is_between("x1", "x2") & pl.col("y").is_between("y1", "y2")
+    hit = pl.when(pl.col("expert_type") == "click").then(inside.fill_null(False)).otherwise(True)
     exact = (pl.col("same") & hit).cast(pl.Float64)
     well_formed = pl.col("pred_type").is_not_null().cast(pl.Float64)
     boxless = (pl.col("expert_type") == "click") & pl.col("single_box").is_null()
@@ -43,20 +45,28 @@ def judge(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _hit() -> pl.Expr:
-    on_image = {
-        "x": whole(pl.col("pred_x") * ratio(pl.col("seen_w"), pl.col("screen_w"))),
-        "y": whole(pl.col("pred_y") * ratio(pl.col("seen_h"), pl.col("screen_h"))),
-    }
-    readable = ((on_image["x"] >= 0) & (on_image["y"] >= 0)).fill_null(False)
-    signed = pl.min_horizontal(*(corner(index) for index in range(4))) < 0
-    inside = []
-    for axis, size, (low, high) in (("x", "w", (0, 2)), ("y", "h", (1, 3))):
-        scaled = whole(on_image[axis] * ratio(pl.col(f"screen_{size}"), pl.col(f"seen_{size}")))
-        point = pl.when(readable).then(scaled).otherwise(0.0)
-        lower, upper = (pl.when(signed).then(0.0).otherwise(corner(index)) for index in (low, high))
-        inside.append((lower <= point) & (point <= upper))
-    return inside[0] & inside[1]
+def _with_click(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the predicted point in device pixels and the corners of the box, as they are read: x, y, x1 ... y2."""
+    rows = rows.with_columns(
+        whole(pl.col(f"pred_{axis}") * ratio(pl.col(f"seen_{size}"), pl.col(f"screen_{size}"))).alias(axis)
+        for axis, size in (("x", "w"), ("y", "h"))
+    )
+    rows = rows.with_columns(
+        readable=((pl.col("x") >= 0) & (pl.col("y") >= 0)).fill_null(False),
+        signed=pl.min_horizontal(*(corner(index) for index in range(4))) < 0,
+    )
+    point = [
+        pl.when("readable")
+        .then(whole(pl.col(axis) * ratio(pl.col(f"screen_{size}"), pl.col(f"seen_{size}"))))
+        .otherwise(0.0)
+        .alias(axis)
+        for axis, size in (("x", "w"), ("y", "h"))
+    ]
+    corners = [
+        pl.when("signed").then(0.0).otherwise(corner(index)).alias(name)
+        for index, name in enumerate(("x1", "y1", "x2", "y2"))
+    ]
+    return rows.with_columns(*point, *corners)
 
 
 PROTOCOL = Protocol(

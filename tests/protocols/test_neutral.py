@@ -41,9 +41,9 @@ TAP = Action("click", x=542 / 1080, y=1201 / 2400)
 
 
 def test_pixels_come_back_as_they_were():
-    for pixel in range(1081):
-        found = neutral(Action("click", x=pixel / 1080, y=0.5), None)
-        assert found["expert_x"] == pixel
+    one = canonical(Action("click", x=0.5, y=0.5), None)
+    every = pl.concat([one] * 1081).with_columns(x=pl.Series([pixel / 1080 for pixel in range(1081)]))
+    assert neutral_frame(every)["expert_x"].to_list() == list(range(1081))
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ def complete(name, verdict):
     return {column: verdict.get(column) for column in PROTOCOLS[name].columns}
 
 
+@settings(max_examples=50)
 @given(drawn=MANY)
 def test_columns_equal_the_loops(drawn):
     judged = frame(*drawn)

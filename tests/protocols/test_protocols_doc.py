@@ -33,7 +33,9 @@ def test_every_source_names_a_commit():
         assert protocol.name == "solar" or len(protocol.source.split()[1].rstrip(",")) == 8
 
 
-@pytest.mark.parametrize("name", ["qwen", "guir1", "guir1_reward", "gui_odyssey_official", "osatlas_ac"])
+@pytest.mark.parametrize(
+    "name", ["qwen", "agentcpm_rft", "guir1", "guir1_reward", "gui_odyssey_official", "osatlas_ac"]
+)
 def test_docstring_examples(name):
     result = doctest.testmod(importlib.import_module(f"solar_rl.protocols.{name}"))
     assert result.attempted
