@@ -28,6 +28,8 @@ Key = tuple[str, int]
 Row = Mapping[str, Any]
 FrameOf = Callable[[Key], Frame | None]
 """Tells what a model's pixels of a step are divided by; None for a step that isn't in the data."""
+DISTORTION = 1.6
+"""A stated size whose aspect ratio differs more from the screen's is a mistake; smart_resize rounds far less."""
 _NUMBERS = ("x", "y", "x2", "y2")
 _WORDS = ("action_type", "direction", "text", "app_name", "button", "status")
 
@@ -88,10 +90,18 @@ def _answer(row: Row, key: Key, format_name: str | None, frame_of: FrameOf, wher
     if not isinstance(raw, str):
         hint = 'an answer that never came is {"parse_error": "no answer"}'
         raise InputError("'raw' is missing or no string", where=where, hint=hint)
-    frame = stated_frame(row, where=where) or frame_of(key)
-    if frame is None:
+    known, stated = frame_of(key), stated_frame(row, where=where)
+    if known is None:
         raise InputError(f"the data have no step {key[1]} of episode {key[0]}", where=where)
-    return _candidate(key, raw, *parse_completion(format_name, raw, frame))
+    if stated is not None and not 1 / DISTORTION < _aspect(stated) / _aspect(known) < DISTORTION:
+        found = f"resized_w x resized_h is {stated.width} x {stated.height}"
+        expected = f"the step's image is about {known.width} x {known.height}"
+        raise InputError(f"{found}, but {expected}", where=where, hint="are width and height exchanged?")
+    return _candidate(key, raw, *parse_completion(format_name, raw, stated or known))
+
+
+def _aspect(frame: Frame) -> float:
+    return frame.width / frame.height
 
 
 def _candidate(key: Key, raw: str, action: Action | None, parse_error: str | None) -> Candidate:

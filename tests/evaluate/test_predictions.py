@@ -92,6 +92,8 @@ def test_duplicates_unknown_steps_and_empty_files_are_named():
         read(KEY | {"action_type": "wait"}, format_name="ui_venus")
     with pytest.raises(InputError, match="resized_w x resized_h is 5 x None"):
         read(KEY | {"raw": "x", "resized_w": 5}, format_name="ui_venus")
+    with pytest.raises(InputError, match="is 2000 x 1000, but the step's image is about 1000 x 2000"):
+        read(KEY | {"raw": "x", "resized_w": 2000, "resized_h": 1000}, format_name="ui_venus")
     with pytest.raises(InputError, match="holds no predictions"):
         read("")
     with pytest.raises(ConfigError, match="no format is named"):
