@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -33,7 +34,7 @@ def parse(file: Path | None, format_name: str, *, canonical: bool) -> None:
 
     lines = sys.stdin.buffer if file is None else open_lines(file)
     for said in parse_lines(lines, format_name, canonical=canonical):
-        sys.stdout.write(orjson.dumps(said).decode() + "\n")
+        sys.stdout.write(json.dumps(said, ensure_ascii=False) + "\n")
 
 
 def evaluate(

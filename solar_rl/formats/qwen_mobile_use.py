@@ -25,7 +25,6 @@ from solar_rl.formats.reading import (
     first_object,
     leading_object,
     member,
-    number,
     point,
     rest_is_empty,
     shown,
@@ -41,6 +40,7 @@ _BUTTON_NAMES = {"back": "Back", "home": "Home", "recent": "Menu", "enter": "Ent
 _STATUSES = {"success": "complete", "failure": "infeasible"}
 _STATUS_NAMES = {"complete": "success", "infeasible": "failure"}
 _SECONDS = 2
+_LONGEST = 86_400  # seconds: a longer press or wait is no duration
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -78,8 +78,10 @@ class MobileUse:
     def aside(self, text: str, action: Action) -> Aside:
         """Return what stands in a think tag, and the seconds of a long press or a wait as milliseconds."""
         seconds = _called(_call(text)).get("time")
-        lasts = action.action_type in ("long_press", "wait") and seconds is not None
-        return Aside(think_tag(text.partition(_TAG)[0]), 1000 * number(seconds, "time") if lasts else None)
+        lasts = None
+        if action.action_type in ("long_press", "wait") and isinstance(seconds, (int, float)):
+            lasts = 1000 * seconds if not isinstance(seconds, bool) and 0 <= seconds <= _LONGEST else None
+        return Aside(think_tag(text.partition(_TAG)[0]), lasts)
 
 
 def _arguments(action: Action, grid: Frame) -> dict[str, Any]:

@@ -143,3 +143,42 @@ def test_half_a_surrogate_pair_is_an_answer_that_cant_be_read():
 def test_an_unknown_format_is_named():
     with pytest.raises(ConfigError, match="did you mean 'ui_tars'"):
         next(parse_lines([], "ui_tar"))
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.just(10**400),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=4,
+)
+points = st.lists(st.integers(0, 1000), min_size=2, max_size=2)
+qwen_arguments = st.fixed_dictionaries(
+    {"action": st.sampled_from(["click", "long_press", "wait", "swipe"])},
+    optional={"coordinate": points | values, "coordinate2": points, "time": values, "text": values},
+)
+agentcpm_objects = st.fixed_dictionaries(
+    {},
+    optional={
+        "POINT": points | values,
+        "duration": st.integers() | values,
+        "to": points | values,
+        "thought": values,
+    },
+)
+
+
+@given(qwen_arguments)
+def test_whatever_stands_beside_a_qwen_action_is_no_obstacle(arguments):
+    call = json.dumps({"name": "mobile_use", "arguments": arguments})
+    said = say("qwen25vl_mobile_use", f"<tool_call>{call}</tool_call>")
+    json.dumps(said, allow_nan=False).encode()
+
+
+@given(agentcpm_objects)
+def test_whatever_stands_beside_an_agentcpm_action_is_no_obstacle(data):
+    json.dumps(say("agentcpm_gui", json.dumps(data)), allow_nan=False).encode()
+
+
+def test_a_time_that_is_no_duration_is_left_out():
+    for time in ("2", None, True, -1, 1e308):
+        call = {"name": "mobile_use", "arguments": {"action": "wait", "time": time}}
+        assert say("qwen25vl_mobile_use", json.dumps(call)) == {"type": "wait"}
