@@ -15,8 +15,6 @@ judged) are the arguments of ``match``; everything else is the same:
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import polars as pl
 
 from solar_rl.protocols.matching import by_pair, distance, in_any_box, inside_enlarged, ratio, renamed
@@ -35,16 +33,9 @@ NAMES = {
     "other": "other",
 }
 RADIUS = 0.04
-_RIGHT, _WRONG = pl.lit(1), pl.lit(0)
-
-
-class Point(NamedTuple):
-    """The predicted and the meant point as shares of the screen."""
-
-    x: pl.Expr
-    y: pl.Expr
-    label_x: pl.Expr
-    label_y: pl.Expr
+UNIT_RADIUS = distance(pl.col("gx") - pl.col("px"), pl.col("gy") - pl.col("py")) <= RADIUS
+"""Whether predicted and meant point are near in the unit square: an ellipse on the screen."""
+ANY_SWIPE = pl.lit(True)
 
 
 def contains(predicted: str, label: str) -> bool:
@@ -55,11 +46,6 @@ def contains(predicted: str, label: str) -> bool:
     """
     a, b = predicted.lower().strip(), label.lower().strip()
     return a in b or b in a
-
-
-def unit_radius(point: Point) -> pl.Expr:
-    """Tell whether the points are at most 0.04 apart in the unit square: an ellipse on the screen."""
-    return distance(point.label_x - point.x, point.label_y - point.y) <= RADIUS
 
 
 def same_direction() -> pl.Expr:
@@ -73,8 +59,8 @@ def match(
     *,
     boxes: str = "boxes",
     icon_opens: bool,
-    near: pl.Expr | None = None,
-    swipe: pl.Expr | None = None,
+    near: pl.Expr = UNIT_RADIUS,
+    swipe: pl.Expr = ANY_SWIPE,
 ) -> pl.DataFrame:
     """Judge neutral rows by the shared rule.
 
@@ -82,56 +68,57 @@ def match(
         frame: Neutral rows.
         boxes: Column of the boxes that count: ``boxes`` or ``single_box``.
         icon_opens: Whether a click on a box of an open step counts as opening the app.
-        near: Whether predicted and meant point are near, on the columns px, py, gx, gy in the unit square
-            (default: ``unit_radius``).
-        swipe: Whether a swipe is right, null where the answer has no direction (default: any swipe is).
+        near: Whether the predicted point (px, py) and the meant one (gx, gy), shares of the screen, are near.
+        swipe: Whether a swipe is right, null where the answer has no direction.
 
     Returns:
         ``frame`` with type_match, exact_match and error added.
     """
-    rows = frame.with_columns(label=renamed("expert_type", NAMES), answer=renamed("pred_type", NAMES))
-    has_box = pl.col("boxes").list.len() > 0
-    by_icon = icon_opens & (pl.col("label") == "open") & (pl.col("answer") == "click") & has_box
-    rows = rows.with_columns(_points(), by_icon=by_icon.fill_null(False))
+    rows = _named(frame, icon_opens)
+    inside = inside_enlarged(pl.col("px"), pl.col("py"))
     rows = rows.with_columns(
-        same=((pl.col("label") == pl.col("answer")) | pl.col("by_icon")).fill_null(False)
+        in_box=in_any_box(rows, pl.col("aimed"), inside, boxes),
+        contained=by_pair(rows, pl.col("texts"), "pred_text", "expert_text", contains),
     )
-    point = Point(pl.col("px"), pl.col("py"), pl.col("gx"), pl.col("gy"))
-    aimed = pl.col("same") & pl.col("answer").is_in(POINTED)
-    close = unit_radius(point) if near is None else near
-    texts = pl.col("same") & pl.col("label").is_in(["type", "open"]) & ~pl.col("by_icon")
-    rows = rows.with_columns(
-        in_box=in_any_box(rows, aimed, inside_enlarged(point.x, point.y), boxes),
-        contained=by_pair(rows, texts, "pred_text", "expert_text", contains),
-    )
-    lacks_argument = (
-        (aimed & pl.col("px").is_null())
-        | (texts & pl.col("pred_text").is_null())
-        | (
-            pl.lit(swipe is not None)
-            & (pl.col("label") == "swipe")
-            & (_RIGHT if swipe is None else swipe).is_null()
-        )
-    )
-    half_a_point = pl.col("pred_type").is_in(POINTED) & (
-        pl.col("pred_x").is_null() != pl.col("pred_y").is_null()
-    )
-    error = (
-        pl.when(pl.col("pred_type").is_null()).then(pl.lit("TypeError"))
-        .when(half_a_point).then(pl.lit("IndexError"))
-        .when(pl.col("same") & lacks_argument).then(pl.lit("KeyError"))
-    )  # fmt: skip
     exact = (
-        pl.when(aimed).then(pl.col("in_box") | close)
-        .when(texts).then(pl.col("contained") == 1.0)
+        pl.when("aimed").then(pl.col("in_box") | near)
+        .when("texts").then(pl.col("contained") == 1.0)
         .when(pl.col("label") == "system_button").then(pl.col("pred_type") == pl.col("expert_type"))
-        .when(pl.col("label") == "swipe").then(pl.lit(True) if swipe is None else swipe)
+        .when(pl.col("label") == "swipe").then(swipe)
         .otherwise(True)
     )  # fmt: skip
-    return rows.with_columns(error=error).with_columns(
-        type_match=(pl.col("error").is_null() & pl.col("same")).cast(pl.Int8),
-        exact_match=(pl.col("error").is_null() & pl.col("same") & exact).cast(pl.Int8),
+    rows = rows.with_columns(error=_error(swipe))
+    same = pl.col("error").is_null() & pl.col("same")
+    return rows.with_columns(type_match=same.cast(pl.Int8), exact_match=(same & exact).cast(pl.Int8))
+
+
+def _named(frame: pl.DataFrame, icon_opens: bool) -> pl.DataFrame:
+    """Add both actions' names, both points, and which rows are of one type, of points, and of texts."""
+    rows = frame.with_columns(label=renamed("expert_type", NAMES), answer=renamed("pred_type", NAMES))
+    on_icon = (pl.col("label") == "open") & (pl.col("answer") == "click") & (pl.col("boxes").list.len() > 0)
+    by_icon = (on_icon & icon_opens).fill_null(False)
+    rows = rows.with_columns(
+        _points(), same=((pl.col("label") == pl.col("answer")) | by_icon).fill_null(False)
     )
+    return rows.with_columns(
+        aimed=pl.col("same") & pl.col("answer").is_in(POINTED),
+        texts=pl.col("same") & pl.col("answer").is_in(["type", "open"]),
+    )
+
+
+def _error(swipe: pl.Expr) -> pl.Expr:
+    """Return the name of what the peers' code raises, null if it raises nothing."""
+    half_a_point = pl.col("pred_x").is_null() != pl.col("pred_y").is_null()
+    lacks_argument = (
+        (pl.col("aimed") & pl.col("px").is_null())
+        | (pl.col("texts") & pl.col("pred_text").is_null())
+        | (pl.col("same") & (pl.col("label") == "swipe") & swipe.is_null())
+    )
+    return (
+        pl.when(pl.col("pred_type").is_null()).then(pl.lit("TypeError"))
+        .when(pl.col("pred_type").is_in(POINTED) & half_a_point).then(pl.lit("IndexError"))
+        .when(lacks_argument).then(pl.lit("KeyError"))
+    )  # fmt: skip
 
 
 def no_terminate() -> pl.Expr:
