@@ -22,6 +22,13 @@ SPLITS = ("train", "validation", "test")
 PLATFORMS = ("android", "desktop", "web")
 SCREEN_SIZES = ("stated", "assumed", "inferred")
 POSITIONS = ("prefix", "breakdown", "after")
+LENGTH_BUCKETS: dict[str, tuple[tuple[int | None, str], ...]] = {
+    "androidcontrol": ((5, "short (1-5)"), (10, "long (6-10)"), (None, "super long (> 10)")),
+    "phone": ((5, "short (1-5)"), (14, "long (6-14)"), (None, "super long (> 14)")),
+    "ui_genie": ((4, "easy (< 5)"), (9, "medium (5-9)"), (None, "hard (>= 10)")),
+}
+"""Rule to (longest length, name) of each bucket of episode lengths, short ones first; a rule's name is
+printed beside every number. androidcontrol and phone: ours; ui_genie: UI-Genie's evaluation."""
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-RULES: dict[str, tuple[tuple[int | None, str], ...]] = {
-    "androidcontrol": ((5, "short (1-5)"), (10, "long (6-10)"), (None, "super long (> 10)")),
-    "phone": ((5, "short (1-5)"), (14, "long (6-14)"), (None, "super long (> 14)")),
-    "ui_genie": ((4, "easy (< 5)"), (9, "medium (5-9)"), (None, "hard (>= 10)")),
-}
-"""Rule to (longest length, name) of each bucket, short ones first. androidcontrol and phone: ours;
-ui_genie: UI-Genie's evaluation."""
+from solar_rl.schema import LENGTH_BUCKETS as RULES
+
+__all__ = ["RULES", "bucket"]
 
 
 def bucket(rule: str) -> pl.Expr:

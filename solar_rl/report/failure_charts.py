@@ -24,7 +24,7 @@ def failures(answers: Answers) -> Section:
         _hazards(tables["First failure by action type"], "action_type", "action type of the label"),
         _hazards(tables["First failure by app"], "app", "app"),
         _reasons(tables["First failure by reason"]),
-        _lengths(tables["Trajectories by length (androidcontrol buckets)"]),
+        _lengths(tables["Trajectories by length"]),
     )
     lede = "t* is the first step whose answer is not valid. Up to there a trajectory follows the expert."
     return Section("failures", "Failures", "Where trajectories fail first", lede, charts)
@@ -127,7 +127,10 @@ def _lengths(rows: Sequence[Row]) -> Bars:
     progress = ", ".join(percent(row["goal_progress"]) for row in rows)
     note = f"Goal progress from short to long: {progress}."
     return Bars(
-        "Success by length", note, "trajectories without a failure, and all; androidcontrol buckets", bars
+        "Success by length",
+        note,
+        f"trajectories without a failure, and all; {rows[0]['buckets']} buckets",
+        bars,
     )
 
 

@@ -116,7 +116,7 @@ def learning(answers: Answers) -> Section:
         _group_outcomes(groups["Groups that teach, and those without spread"]),
         _group_sizes(groups["Groups by number of valid candidates"]),
         _truncation(lost["Truncation loss by step"]),
-        _lost_lengths(lost["Truncation loss by length (androidcontrol buckets)"]),
+        _lost_lengths(lost["Truncation loss by length"]),
         _places(lost["What this build does with them"]),
     )
     lede = "A group is one step’s candidates. Without spread its advantages are 0; truncation throws away what follows t*."
@@ -184,7 +184,7 @@ def _lost_lengths(rows: Sequence[Row]) -> Bars:
     )
     note = f"From short to long episodes: {', '.join(percent(row['lost_share']) for row in rows)}."
     return Bars(
-        "Truncation loss by length", note, "share lost, and lost answers; androidcontrol buckets", bars
+        "Truncation loss by length", note, f"share lost, and lost answers; {rows[0]['buckets']} buckets", bars
     )
 
 

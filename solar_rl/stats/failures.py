@@ -50,12 +50,12 @@ FIRST_FAILURE = (
         """,
     ),
     Question(
-        "Trajectories by length (androidcontrol buckets)",
+        "Trajectories by length",
         f"""
-        SELECT {BUCKETS} AS length, count(*) AS trajectories, count(*) FILTER (success) AS succeeded,
+        SELECT {BUCKETS}, count(*) AS trajectories, count(*) FILTER (success) AS succeeded,
           {share("count(*) FILTER (success)", "count(*)")} AS success_rate,
           {share("sum(least(valid_prefix_len, ref_len))", "sum(ref_len)")} AS goal_progress
-        FROM trajectories GROUP BY length ORDER BY min(ref_len)
+        FROM trajectories GROUP BY length, buckets ORDER BY min(ref_len)
         """,
     ),
 )
@@ -74,9 +74,9 @@ TRUNCATION = (
         f"SELECT count(*) AS trajectories, {_LOSS} FROM trajectories",
     ),
     Question(
-        "Truncation loss by length (androidcontrol buckets)",
-        f"SELECT {BUCKETS} AS length, count(*) AS trajectories, {_LOSS} "
-        "FROM trajectories GROUP BY length ORDER BY min(ref_len)",
+        "Truncation loss by length",
+        f"SELECT {BUCKETS}, count(*) AS trajectories, {_LOSS} "
+        "FROM trajectories GROUP BY length, buckets ORDER BY min(ref_len)",
     ),
     Question(
         "Truncation loss by step",

@@ -5,13 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from solar_rl.schema import LENGTH_BUCKETS
+
 if TYPE_CHECKING:
     import polars as pl
 
     from solar_rl.query import Connection
 
-BUCKETS = "CASE WHEN ref_len <= 5 THEN 'short (1-5)' WHEN ref_len <= 10 THEN 'long (6-10)' ELSE 'super long (> 10)' END"
-"""Length buckets by recorded steps, rule ``androidcontrol`` (method.md, section 5)."""
+
+def _cases(rule: str) -> str:
+    *bounded, (_, longest) = LENGTH_BUCKETS[rule]
+    cases = " ".join(f"WHEN ref_len <= {most} THEN '{name}'" for most, name in bounded)
+    return f"CASE {cases} ELSE '{longest}' END"
+
+
+_ON_PHONE = "(SELECT bool_and(source = 'phone') FROM episodes)"
+BUCKETS = f"""
+  CASE WHEN {_ON_PHONE} THEN {_cases("phone")} ELSE {_cases("androidcontrol")} END AS length,
+  CASE WHEN {_ON_PHONE} THEN 'phone' ELSE 'androidcontrol' END AS buckets
+"""
+"""Length buckets by recorded steps and the rule's name: the simulated phone has its own, all else
+AndroidControl's (method.md, section 5)."""
 
 
 def mean(value: str) -> str:

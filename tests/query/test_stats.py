@@ -72,7 +72,7 @@ def test_first_failures_by_relative_position_app_type_and_reason_add_up(con, fra
     by_app = answer["First failure by app"]
     wanted = frames["trajectories"].drop_nulls("failure_app").group_by("failure_app").len()
     assert dict(by_app.select("app", "failed").rows()) == dict(wanted.rows())
-    lengths = answer["Trajectories by length (androidcontrol buckets)"]
+    lengths = answer["Trajectories by length"]
     assert lengths["length"].to_list() == ["short (1-5)", "long (6-10)"]
     assert lengths["trajectories"].sum() == frames["trajectories"].height
 
