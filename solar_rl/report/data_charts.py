@@ -17,7 +17,7 @@ _MOST = 16
 
 def labels(answers: Answers) -> Section:
     """Lay out what to know about the labels before a score on them is believed."""
-    truths = ask(answers, "labels")["What to know about these labels"]
+    truths = ask(answers, "oddities")["What to know about these labels"]
     directions = ask(answers, "directions")
     charts = (
         _truths(truths),

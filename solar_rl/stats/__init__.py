@@ -29,7 +29,8 @@ _QUESTIONS: dict[str, tuple[Question | Breakdown, ...]] = {
     "truncation": TRUNCATION,
     "sampling": SAMPLING,
     "directions": DIRECTIONS + WORDING,
-    "labels": TRUTHS + LABELS,
+    "labels": LABELS,
+    "oddities": TRUTHS,
     "leakage": LEAKAGE,
 }
 NAMES: tuple[str, ...] = (*_QUESTIONS, "checks")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from solar_rl.actions import ACTION_TYPES
 from solar_rl.stats.question import Breakdown, Question, mean, share
 
-DIVERSITY_ROWS = 100_000
+DIVERSITY_ROWS = 50_000
 """Completions are long: their diversity is measured on the first rows of the table alone."""
 
 _OFF_SCREEN = " OR ".join(f"{name} NOT BETWEEN 0 AND 1" for name in ("x", "y", "x2", "y2"))
@@ -94,26 +94,20 @@ DIRECTIONS = (
 
 LABELS = (
     Question(
-        "Labels by action type",
+        "Labels by action type (a box of a quarter of the screen or more is a container)",
         f"""
-        SELECT action_type, count(*) AS steps, count(target_box) AS with_target_box,
-          count(*) FILTER (len(candidate_boxes) > 0) AS with_boxes, count(*) FILTER ({_OFF_SCREEN}) AS off_screen,
+        SELECT action_type, count(*) AS steps, count(*) FILTER (targeted) AS with_target_box,
+          count(smallest) AS with_boxes, count(*) FILTER (largest >= 0.25) AS with_container,
+          count(*) FILTER (smallest >= 0.25) AS containers_alone, {mean("smallest")} AS mean_smallest_area,
+          count(*) FILTER ({_OFF_SCREEN}) AS off_screen,
           count(*) FILTER (action_type = 'input_text' AND trim(coalesce(text, '')) = '') AS empty_text,
-          count(instruction) AS with_instruction, count(image_sha256) AS with_screenshot
-        FROM steps GROUP BY action_type ORDER BY steps DESC, action_type
-        """,
-    ),
-    Question(
-        "Candidate boxes of point actions (a quarter of the screen or more is a container)",
-        f"""
-        SELECT action_type, count(*) AS steps, count(*) FILTER (largest >= 0.25) AS with_container,
-          count(*) FILTER (smallest >= 0.25) AS containers_alone, {mean("smallest")} AS mean_smallest_area
+          count(*) FILTER (instructed) AS with_instruction, count(*) FILTER (shown) AS with_screenshot
         FROM (
-          SELECT action_type, list_min(areas) AS smallest, list_max(areas) AS largest
+          SELECT action_type, x, y, x2, y2, text, target_box IS NOT NULL AS targeted,
+            instruction IS NOT NULL AS instructed, image_sha256 IS NOT NULL AS shown,
+            list_min(areas) AS smallest, list_max(areas) AS largest
           FROM (
-            SELECT action_type,
-              list_transform(candidate_boxes, lambda b: (b[3] - b[1]) * (b[4] - b[2])) AS areas
-            FROM steps WHERE len(candidate_boxes) > 0
+            SELECT *, list_transform(candidate_boxes, lambda b: (b[3] - b[1]) * (b[4] - b[2])) AS areas FROM steps
           )
         ) GROUP BY action_type ORDER BY steps DESC, action_type
         """,
@@ -138,12 +132,15 @@ LEAKAGE = (
     Question(
         "What occurs in more than one split",
         """
-        SELECT 'goal' AS what, count(*) AS different, count(*) FILTER (splits > 1) AS in_several
-        FROM (SELECT count(DISTINCT split) AS splits FROM episodes GROUP BY lower(trim(goal)))
-        UNION ALL
-        SELECT 'screenshot', count(*), count(*) FILTER (first <> last)
+        SELECT 'goal' AS what, count(*) AS different, count(*) FILTER (first <> last) AS in_several,
+          min(id) FILTER (first <> last) AS example
         FROM (
-          SELECT min(split) AS first, max(split) AS last
+          SELECT min(goal) AS id, min(split) AS first, max(split) AS last FROM episodes GROUP BY lower(trim(goal))
+        )
+        UNION ALL
+        SELECT 'screenshot', count(*), count(*) FILTER (first <> last), min(id) FILTER (first <> last)
+        FROM (
+          SELECT image_sha256 AS id, min(split) AS first, max(split) AS last
           FROM steps JOIN episodes USING (episode_id) WHERE image_sha256 IS NOT NULL GROUP BY image_sha256
         )
         """,
@@ -157,11 +154,10 @@ LEAKAGE = (
         """,
     ),
     Question(
-        "Screenshots in more than one split",
+        "Goals that occur again",
         """
-        SELECT image_sha256, min(split) AS one, max(split) AS other, count(*) AS steps
-        FROM steps JOIN episodes USING (episode_id) WHERE image_sha256 IS NOT NULL
-        GROUP BY image_sha256 HAVING min(split) <> max(split) ORDER BY steps DESC, image_sha256 LIMIT 50
+        SELECT min(goal) AS goal, count(*) AS episodes, count(DISTINCT split) AS splits, min(episode_id) AS example
+        FROM episodes GROUP BY lower(trim(goal)) HAVING count(*) > 1 ORDER BY episodes DESC, goal LIMIT 50
         """,
     ),
 )

@@ -16,73 +16,93 @@ OVERSIZED = (0.1, 0.25, 0.5, 0.75)
 """Shares of the screen from which a box is called oversized."""
 
 _POINT = f"action_type IN {POINT_ACTIONS}"
-_WIDE, _HIGH = "(least(b[3], 1) - greatest(b[1], 0))", "(least(b[4], 1) - greatest(b[2], 0))"
+_AREA = "greatest(0, least(b[3], 1) - greatest(b[1], 0)) * greatest(0, least(b[4], 1) - greatest(b[2], 0))"
 _BOXES = "if(len(candidate_boxes) = 0 AND target_box IS NOT NULL, [target_box], candidate_boxes)"
-_PLACES = f"""
-    SELECT episode_id, step_index, x, y, boxes,
-      list_transform(boxes, lambda b: if({_WIDE} > 0 AND {_HIGH} > 0, {_WIDE} * {_HIGH}, 0)) AS areas,
-      list_bool_or(list_transform(boxes, lambda b: x BETWEEN b[1] AND b[3] AND y BETWEEN b[2] AND b[4])) AS inside,
-      list_bool_or(list_transform(boxes, lambda b: b[1] < 0 OR b[2] < 0 OR b[3] > 1 OR b[4] > 1)) AS beyond
-    FROM (SELECT episode_id, step_index, x, y, {_BOXES} AS boxes FROM steps WHERE {_POINT})
-"""
+_PLACES = f"""(
+    SELECT outside, n_boxes > 0 AS boxed, inside, beyond, n_flat > 0 AS flat, smallest >= 0.25 AS only_large,
+      {" + ".join(f"(largest >= {area})::INT" for area in OVERSIZED)} AS size,
+      count(*) AS n, min(episode_id || ', step ' || step_index) AS first
+    FROM (
+      SELECT episode_id, step_index, outside, n_boxes, inside, beyond, n_boxes - list_count(areas) AS n_flat,
+        list_min(areas) AS smallest, list_max(areas) AS largest
+      FROM (
+        SELECT episode_id, step_index, x NOT BETWEEN 0 AND 1 OR y NOT BETWEEN 0 AND 1 AS outside,
+          len(boxes) AS n_boxes, list_transform(boxes, lambda b: nullif({_AREA}, 0)) AS areas,
+          list_bool_or(list_transform(boxes, lambda b: x BETWEEN b[1] AND b[3] AND y BETWEEN b[2] AND b[4])) AS inside,
+          list_bool_or(list_transform(boxes, lambda b: least(b[1], b[2]) < 0 OR greatest(b[3], b[4]) > 1)) AS beyond
+        FROM (SELECT episode_id, step_index, x, y, {_BOXES} AS boxes FROM steps WHERE {_POINT})
+      )
+    ) GROUP BY ALL
+)"""
+"""Clicks by what holds of them: a handful of rows, so that each oddity is counted without another pass."""
 
 
-def _counted(what: str, condition: str, source: str) -> str:
-    """Count rows that meet a condition, with the first of them as an example."""
-    first = f"min((episode_id, step_index)) FILTER ({condition})"
-    return f"""
-    SELECT '{what}' AS what, count(*) FILTER ({condition}) AS cases, count(*) AS of,
-      {share(f"count(*) FILTER ({condition})", "count(*)")} AS share,
-      ({first})[1] || ', step ' || ({first})[2] AS example
-    FROM {source}
-    """
+def _counted(source: str, truths: list[tuple[str, str]]) -> str:
+    """Count what meets each condition in one pass over rows with ``n`` and ``first``, an example."""
+    rows = ", ".join(
+        f"{{what: '{what}', cases: coalesce(sum(n) FILTER ({condition}), 0), whole: coalesce(sum(n), 0), "
+        f"first: min(first) FILTER ({condition})}}"
+        for what, condition in truths
+    )
+    return f"SELECT unnest([{rows}]) AS row FROM {source}"
 
 
-_SHARES = [(f"clicks, box from {share_of:.0%}", share_of) for share_of in OVERSIZED]
+_ONE = "1 AS n, episode_id || ', step ' || step_index AS first"
 _ENDS = (
-    "(SELECT * FROM steps QUALIFY row_number() OVER (PARTITION BY episode_id ORDER BY step_index DESC) = 1)"
+    f"(SELECT action_type, {_ONE} FROM steps JOIN episodes USING (episode_id) WHERE step_index = ref_len - 1)"
 )
 _GOALS = """(
-    SELECT episode_id, 0 AS step_index, count(*) OVER (PARTITION BY lower(trim(goal))) AS same FROM episodes
+    SELECT 1 AS n, episode_id || ', step 0' AS first, count(*) OVER (PARTITION BY lower(trim(goal))) AS same FROM episodes
 )"""
-_BEFORE = """(
-    SELECT *, lag(trim(instruction)) OVER (PARTITION BY episode_id ORDER BY step_index) AS earlier FROM steps
+_BEFORE = f"""(
+    SELECT *, {_ONE}, said <> 0 AND said = lag(said) OVER (PARTITION BY episode_id ORDER BY step_index) AS again
+    FROM (
+      SELECT episode_id, step_index,
+        if(trim(coalesce(instruction, '')) = '', 0, hash(trim(instruction))) AS said,
+        action_type = 'input_text' AND trim(coalesce(text, '')) = '' AS types_nothing, screen_size <> 'stated' AS guessed
+      FROM steps
+    )
 )"""
-_TRUTHS = (
-    ("clicks beyond the screen", "x NOT BETWEEN 0 AND 1 OR y NOT BETWEEN 0 AND 1", "places"),
-    ("clicks without a box", "len(boxes) = 0", "places"),
-    ("clicks outside all boxes", "len(boxes) > 0 AND NOT inside", "places"),
-    *((what, f"list_max(areas) >= {area}", "places") for what, area in _SHARES),
+_BY_SOURCE: tuple[tuple[str, list[tuple[str, str]]], ...] = (
     (
-        "clicks, smallest box from 25%",
-        "list_min(list_filter(areas, lambda a: a > 0)) >= 0.25",
-        "places",
+        _PLACES,
+        [
+            ("clicks beyond the screen", "outside"),
+            ("clicks without a box", "NOT boxed"),
+            ("clicks outside all boxes", "boxed AND NOT inside"),
+            *((f"clicks, box from {area:.0%}", f"size > {at}") for at, area in enumerate(OVERSIZED)),
+            ("clicks, smallest box from 25%", "only_large"),
+            ("clicks, box without area", "flat"),
+            ("clicks, box off the screen", "beyond"),
+        ],
     ),
-    ("clicks, box without area", "list_min(areas) = 0", "places"),
-    ("clicks, box off the screen", "beyond", "places"),
-    ("steps without instruction", "trim(coalesce(instruction, '')) = ''", "steps"),
     (
-        "steps, instruction repeated",
-        "trim(instruction) <> '' AND trim(instruction) = earlier",
         _BEFORE,
+        [
+            ("steps without instruction", "said = 0"),
+            ("steps, instruction repeated", "again"),
+            ("steps that type nothing", "types_nothing"),
+            ("steps, size not stated", "guessed"),
+        ],
     ),
-    ("steps that type nothing", "action_type = 'input_text' AND trim(coalesce(text, '')) = ''", "steps"),
-    ("steps, size not stated", "screen_size <> 'stated'", "steps"),
-    ("episodes, goal repeated", "same > 1", _GOALS),
-    ("episodes ending in wait", "action_type = 'wait'", _ENDS),
-    ("episodes without finished", "action_type <> 'finished'", _ENDS),
+    (_GOALS, [("episodes, goal repeated", "same > 1")]),
+    (
+        _ENDS,
+        [
+            ("episodes ending in wait", "action_type = 'wait'"),
+            ("episodes without finished", "action_type <> 'finished'"),
+        ],
+    ),
 )
 
 TRUTHS = (
     Question(
         "What to know about these labels",
-        f"WITH places AS ({_PLACES})" + " UNION ALL ".join(_counted(*truth) for truth in _TRUTHS),
-    ),
-    Question(
-        "Goals that occur again",
-        """
-        SELECT min(goal) AS goal, count(*) AS episodes, count(DISTINCT split) AS splits, min(episode_id) AS example
-        FROM episodes GROUP BY lower(trim(goal)) HAVING count(*) > 1 ORDER BY episodes DESC, goal LIMIT 50
+        f"""
+        SELECT row.what AS what, row.cases AS cases, row.whole AS of,
+          {share("row.cases", "row.whole")} AS share,
+          row.first AS example
+        FROM ({" UNION ALL ".join(_counted(*each) for each in _BY_SOURCE)})
         """,
     ),
 )

@@ -30,7 +30,7 @@ def row(table: pl.DataFrame, **where) -> dict:
 def test_every_name_answers_with_titled_tables(con):
     assert (
         *("first_failure", "validity", "rewards", "groups", "truncation"),
-        *("sampling", "directions", "labels", "leakage", "checks"),
+        *("sampling", "directions", "labels", "oddities", "leakage", "checks"),
     ) == stats.NAMES
     titles = []
     for name in stats.NAMES:
@@ -184,7 +184,7 @@ def test_sampling_tells_pass_at_n_parse_errors_and_diversity(con, frames):
     assert found["parse_error_rate"] == frames["candidates"]["parse_error"].count() / rewards.height
     errors = answer["Parse errors"]
     assert errors["candidates"].sum() == frames["candidates"]["parse_error"].count()
-    (diversity,) = answer["Diversity of answers (the first 100,000)"].to_dicts()
+    (diversity,) = answer["Diversity of answers (the first 50,000)"].to_dicts()
     different = frames["candidates"].group_by("episode_id", "step_index").agg(pl.col("completion").n_unique())
     assert diversity["different_a_step"] == pytest.approx(different["completion"].mean(), abs=1e-9)
     assert diversity["candidates_a_step"] == N
@@ -216,15 +216,16 @@ def test_labels_count_boxes_off_screen_points_and_empty_texts(tmp_path):
         x=pl.when(pl.col("action_type") == "click").then(1.5).otherwise("x"),
     )
     answer = stats_of(tmp_path, frames, "labels")
-    table, steps = answer["Labels by action type"], frames["steps"]
+    table = answer["Labels by action type (a box of a quarter of the screen or more is a container)"]
+    steps = frames["steps"]
     clicks = steps.filter(action_type="click")
     assert row(table, action_type="click")["off_screen"] == clicks.height
     assert row(table, action_type="input_text")["empty_text"] == 1
     assert table["with_target_box"].sum() == steps["target_box"].count()
-    boxes = answer["Candidate boxes of point actions (a quarter of the screen or more is a container)"]
-    assert row(boxes, action_type="click")["with_container"] == row(boxes, action_type="click")["steps"]
-    assert row(boxes, action_type="click")["containers_alone"] == 0
-    assert row(boxes, action_type="click")["mean_smallest_area"] == pytest.approx(0.01)
+    click = row(table, action_type="click")
+    assert click["with_container"] == click["with_boxes"]
+    assert click["containers_alone"] == 0
+    assert click["mean_smallest_area"] == pytest.approx(0.01)
     assert answer["Labels that can't be judged"].rows() == [("label off-screen", "open_app", N)]
 
 
@@ -236,9 +237,11 @@ def test_leakage_finds_goals_and_screenshots_shared_between_splits(con, frames):
         "what": "goal",
         "different": goals.height,
         "in_several": (goals["split"] > 1).sum(),
+        "example": goals.filter(pl.col("split") > 1)["goal"].min(),
     }
-    assert row(summary, what="screenshot")["in_several"] == 1  # the home screen of every episode
-    assert answer["Screenshots in more than one split"]["steps"].to_list() == [40]
+    shots = row(summary, what="screenshot")
+    home = frames["steps"].filter(step_index=0)["image_sha256"][0]
+    assert (shots["in_several"], shots["example"]) == (1, home)  # the home screen of every episode
 
 
 def test_checks_hold_on_a_whole_dataset_and_name_the_broken_law(tmp_path, con, frames):

@@ -47,7 +47,9 @@ def found(tmp_path_factory):
     )
     frames |= {"preview": preview_frame(frames)}
     with query.connect(write_small_dataset(tmp_path_factory.mktemp("small"), frames)) as con:
-        answer = stats.compute(con, "labels") | stats.compute(con, "directions")
+        answer = (
+            stats.compute(con, "oddities") | stats.compute(con, "leakage") | stats.compute(con, "directions")
+        )
     return frames, answer
 
 
