@@ -21,8 +21,8 @@ from solar_rl.formats.grid import THOUSAND, grid_point
 from solar_rl.formats.reading import NUMBER, build, number, shown
 from solar_rl.formats.spaces import Thousand
 
-_MARKER = re.compile(r"^[ \t]*actions:", re.IGNORECASE | re.MULTILINE)
-_THOUGHTS = re.compile(r"^[ \t]*thoughts:", re.IGNORECASE | re.MULTILINE)
+_MARKER = re.compile(r"^[ \t]*actions[:：]", re.IGNORECASE | re.MULTILINE)
+_THOUGHTS = re.compile(r"^[ \t]*thoughts[:：]", re.IGNORECASE | re.MULTILINE)
 _SPECIAL = re.compile(r"<\|[^|<>]*\|>")
 _WORD = re.compile(r"([A-Z_]+)(.*)")
 _POINT = re.compile(rf"\s*(?:<point>)?\s*\[\[\s*({NUMBER})\s*,\s*({NUMBER})\s*\]\]\s*(?:</point>)?\s*")

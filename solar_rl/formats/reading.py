@@ -1,7 +1,7 @@
 """Read dirty answers without guessing: JSON objects, numbers, points, and actions that may be impossible.
 
-Everything here raises ParseError and nothing else. JSON is never repaired: an answer cut off in the
-middle could have gone on in many ways.
+Everything here raises ParseError and nothing else. JSON is never completed: an answer cut off in the middle
+could have gone on in many ways. A comma before a closing bracket means nothing, and is passed over.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)"
 _PAIR = re.compile(rf"\s*[\[(]?\s*({NUMBER})\s*,\s*({NUMBER})\s*[\])]?\s*")
 _FENCE = re.compile(r"\s*```\w*\s*")
 _THINK = re.compile(r"<(think|thinking)>(.*?)</\1>", re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+_WIDE = str.maketrans("（），［］：", "(),[]:")
 _SHOWN = 40
 
 
@@ -60,13 +62,22 @@ def rest_is_empty(text: str, end: int) -> bool:
 
 def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
     try:
-        value, end = _DECODER.raw_decode(text, start)
+        value, end = _raw_decode(text, start)
     except ParseError:
         raise
     except (ValueError, RecursionError):
         raise ParseError("broken JSON") from None
     assert isinstance(value, dict), "raw_decode at a brace gives an object"
     return value, end
+
+
+def _raw_decode(text: str, start: int) -> tuple[Any, int]:
+    try:
+        return _DECODER.raw_decode(text, start)
+    except json.JSONDecodeError:
+        # a blank instead of the comma, so that places in the text stay what they are
+        plain = _TRAILING_COMMA.sub(lambda match: match[1] or " ", text[start:])
+        return _DECODER.raw_decode(text[:start] + plain, start)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -158,13 +169,22 @@ def point(value: Any, what: str) -> tuple[float, float]:
     (120.0, 48.0)
     """
     if isinstance(value, str):
-        match = _PAIR.fullmatch(value)
+        match = _PAIR.fullmatch(narrow(value))
         if not match:
             raise ParseError(f"{what!r} is not a point")
         return number(float(match[1]), what), number(float(match[2]), what)
     if not isinstance(value, list) or len(value) != 2:
         raise ParseError(f"{what!r} is not a point")
     return number(value[0], what), number(value[1], what)
+
+
+def narrow(text: str) -> str:
+    """Write full-width brackets, commas and colons as plain ones, one for one.
+
+    >>> narrow("Action：click（1，2）")
+    'Action:click(1,2)'
+    """
+    return text.translate(_WIDE)
 
 
 def thought_of(data: Mapping[str, Any]) -> str | None:

@@ -20,10 +20,11 @@ from solar_rl.actions import Action, opposite
 from solar_rl.errors import ParseError
 from solar_rl.formats.base import Aside, Frame, cant_say
 from solar_rl.formats.grid import THOUSAND, Path, finger_direction, grid_point, on_grid
-from solar_rl.formats.reading import NUMBER, build, choice, number, shown, string
+from solar_rl.formats.reading import NUMBER, build, choice, narrow, number, shown, string
 from solar_rl.formats.spaces import Resized, Thousand
 
 _MARKER, _THOUGHT = "Action:", "Thought:"
+_WIDE_MARKER = re.compile(r"^(\s*(?:Action|Thought))：", re.MULTILINE)
 _LINE = re.compile(rf"^\s*{_MARKER}", re.MULTILINE)
 _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 _ARGUMENT = re.compile(
@@ -100,6 +101,7 @@ class UiTars:
 
     def parse(self, text: str, frame: Frame) -> Action:
         """Read the first call after the last ``Action:``, one that begins a line before any other."""
+        text = _WIDE_MARKER.sub(r"\1:", text)
         if _MARKER not in text:
             raise ParseError(f"no {_MARKER!r}")
         first = _halves(text)[1].strip().split(")\n\n")[0].rstrip()
@@ -108,7 +110,7 @@ class UiTars:
 
     def aside(self, text: str, action: Action) -> Aside:
         """Return the thought before the action; a scroll's direction= names the content."""
-        _, marker, thought = _halves(text)[0].partition(_THOUGHT)
+        _, marker, thought = _halves(_WIDE_MARKER.sub(r"\1:", text))[0].partition(_THOUGHT)
         told_by_path = action.action_type != "scroll" or action.x2 is not None
         return Aside((marker and thought.strip()) or None, direction="finger" if told_by_path else "content")
 
@@ -236,7 +238,7 @@ def _path(arguments: Mapping[str, str], owner: str, grid: Frame) -> Path:
 
 def _box(arguments: Mapping[str, str], keys: tuple[str, ...], owner: str, grid: Frame) -> tuple[float, float]:
     key = next((key for key in keys if key in arguments), keys[0])
-    match = _BOX.fullmatch(_TAGS.sub("", string(arguments, key, owner)).strip())
+    match = _BOX.fullmatch(narrow(_TAGS.sub("", string(arguments, key, owner)).strip()))
     values = [number(float(part), key) for part in re.split(r"[\s,]+", match[1])] if match else []
     if len(values) not in (2, 4):
         raise ParseError(f"{key!r} is not a point")

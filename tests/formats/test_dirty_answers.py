@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from solar_rl.actions import Action
 from solar_rl.errors import ParseError
-from solar_rl.formats import FORMATS, get_format
+from solar_rl.formats import FORMATS, get_format, parse_completion
 from solar_rl.formats.base import Frame
 
 FRAME = Frame(1000, 2000)
@@ -40,6 +40,8 @@ GOOD = call(action="click", coordinate=[500, 1000])
         tagged(call(action="click", coordinate="(500, 1000)")),
         tagged(call(action="click", coordinate="[500,1000]")),
         tagged(call(action="click", coordinate="500, 1000")),
+        tagged(call(action="click", coordinate="（500，1000）")),
+        tagged(GOOD.replace("]", ",]").replace("}", ", }")),
         tagged(call(action="click", coordinate=[500.0, 1000.0])),
         tagged(call(action="click", coordinate=[500, 1000], text=None, time=None)),
         tagged(json.dumps({"name": "mobile_use", "arguments": '{"action":"click","coordinate":[500,1000]}'})),
@@ -62,7 +64,7 @@ def test_unambiguous_clicks_are_read(text):
         (tagged(GOOD[:-1]), "broken JSON"),
         (tagged(GOOD[:-9]), "broken JSON"),
         (tagged(GOOD.replace('"', "'")), "broken JSON"),
-        (tagged(GOOD.replace("]", ",]")), "broken JSON"),
+        (tagged(GOOD.replace("]", ",,]")), "broken JSON"),
         (tagged('{"name": "mobile_use"}'), "needs 'arguments'"),
         (tagged('{"arguments": {"action": "wait"}}'), "needs 'name'"),
         (tagged('{"name": "computer_use", "arguments": {"action": "wait"}}'), "the tool is 'computer_use'"),
@@ -196,3 +198,30 @@ def test_any_text_gives_a_storable_action_or_a_parse_error(name, text):
     assert isinstance(action, Action)
     for value in (action.text, action.app_name, *(action.keys or ())):
         assert value is None or value.encode()
+
+
+def test_a_comma_inside_a_string_is_text() -> None:
+    frame = Frame(1000, 2000)
+    text = '{"name": "mobile_use", "arguments": {"action": "type", "text": "a,] \\",} b",},}'
+    action, reason = parse_completion("qwen25vl_mobile_use", text, frame)
+    assert reason is None
+    assert action is not None
+    assert action.text == 'a,] ",} b'
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ui_tars", "Thought：tap\nAction：click(start_box='（500，250）')"),
+        ("os_atlas", "thoughts：tap\nactions：\nCLICK <point>[[500, 250]]</point>"),
+    ],
+)
+def test_full_width_markers_and_brackets_mean_what_plain_ones_do(name: str, text: str) -> None:
+    action, reason = parse_completion(name, text, Frame(1000, 2000))
+    assert reason is None
+    assert action == Action("click", x=0.5, y=0.25)
+
+
+def test_full_width_characters_in_a_typed_text_are_kept() -> None:
+    action, _ = parse_completion("ui_tars", "Action: type(content='Action：（你好）')", Frame(1000, 2000))
+    assert action == Action("input_text", text="Action：（你好）")
