@@ -15,7 +15,7 @@ import sys
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 from transformers import PrinterCallback
 from transformers.utils import logging as transformers_logging
@@ -74,10 +74,16 @@ class SolarArguments:
     )
 
 
+def refuse(message: str) -> NoReturn:
+    """Raise a value that doesn't parse as a mistake of the command line."""
+    raise ConfigError(message.splitlines()[0], where="command line")
+
+
 def main() -> None:
     """Parse the recipe, load the dataset and the policy, train, save."""
     # 1. The recipe. Where it names no output_dir, its own place does: runs/phone_cpu/stage1_atomic.
     parser = TrlParser((SolarArguments, GRPOConfig, ModelConfig))
+    parser.error = refuse  # one line instead of argparse's usage of 300 keys
     parser.set_defaults_with_config(output_dir=default_output(sys.argv))
     try:
         solar, config, model_config = parser.parse_args_and_config()

@@ -1,12 +1,16 @@
-"""Say whether training does what it should: the margin between rewarded and punished answers."""
+"""Say whether training does what it should: the margin between rewarded and punished answers.
+
+Margins and the counts of groups are results and go to stdout; the line a log is progress and goes to stderr.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from transformers import Trainer, TrainerCallback
 
@@ -104,7 +108,7 @@ class RecordCallback(TrainerCallback):  # type: ignore[misc]
         logs: dict[str, Any] = kwargs["logs"]
         if "loss" in logs:
             shown = (f"{_SHOWN[key]} {float(logs[key]):.3f}" for key in _SHOWN if logs.get(key) is not None)
-            self._say(f"step {state.global_step}/{state.max_steps}  {'  '.join(shown)}")
+            self._say(f"step {state.global_step}/{state.max_steps}  {'  '.join(shown)}", sys.stderr)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Measure after the last step and write the record."""
@@ -129,6 +133,6 @@ class RecordCallback(TrainerCallback):  # type: ignore[misc]
         self.margins.append({"step": step, "margin": value})
         self._say(f"margin at step {step}: {value:+.4f} nats a token")
 
-    def _say(self, line: str) -> None:
+    def _say(self, line: str, stream: TextIO | None = None) -> None:
         if self.trainer.is_world_process_zero():
-            print(line, flush=True)
+            print(line, file=stream, flush=True)

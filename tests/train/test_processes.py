@@ -47,6 +47,9 @@ def run(dataset, policy_folder, out, processes: int, rows: int):
     command = make_command(recipe, [], {"use_cpu": True}, processes)
     done = subprocess.run(command, cwd=out, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
+    results = [line.split(":")[0] for line in done.stdout.splitlines()]
+    assert results == ["groups", "margin at step 0", "margin at step 2"], "results go to stdout, once"
+    assert "step 1/2  loss" in done.stderr, "progress goes to stderr"
     return json.loads((out / RECORD).read_text())
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
 import yaml
@@ -15,6 +16,7 @@ from solar_rl.train.launch import (
     check_settings,
     default_output,
     find_recipe,
+    known_fields,
     known_keys,
     launch,
     make_command,
@@ -86,9 +88,23 @@ def test_stage_2_starts_where_stage_1_ends():
 def test_keys_read_from_source_are_the_fields_that_are_parsed(grpo):
     classes = (grpo.SolarArguments, grpo.GRPOConfig, grpo.ModelConfig)
     fields = {f.name for cls in classes for f in dataclasses.fields(cls) if f.init}
-    plain = {key for key in known_keys() if not key.startswith("no_") and key != "env"}
-    assert fields <= known_keys()
+    known = known_keys(known_fields())
+    plain = {key for key in known if not key.startswith("no_") and key != "env"}
+    assert fields <= known
     assert plain - fields <= {"_VALID_DICT_FIELDS", "no_cuda"} | {k for k in plain if k.startswith("_")}
+
+
+def test_a_field_read_from_source_takes_what_the_parser_takes(grpo):
+    fields = known_fields()
+    for cls in (grpo.SolarArguments, grpo.GRPOConfig, grpo.ModelConfig):
+        hints = get_type_hints(cls)
+        for field in dataclasses.fields(cls):
+            plain = {"int": int, "float": float, "bool": bool}.get(fields[field.name].kind)
+            if field.init and plain:
+                optional = fields[field.name].optional
+                assert hints[field.name] == (plain | None if optional else plain), field.name
+            if get_origin(hints[field.name]) is Literal:
+                assert fields[field.name].choices == get_args(hints[field.name])
 
 
 # --- launch --------------------------------------------------------------------------------------------
@@ -137,6 +153,60 @@ def test_a_missing_dataset_is_refused_with_what_to_do(recipe):
 def test_a_missing_policy_folder_is_refused(recipe):
     with pytest.raises(InputError, match=r"no such policy folder.*earlier one's output_dir"):
         launch(recipe, ["--model_name_or_path=./nowhere"])
+
+
+@pytest.mark.parametrize("policy", ["nope", "/nope", "../nope", "~/nope", "runs/phone_cpu/nope", "nope/", ""])
+def test_what_is_neither_a_folder_nor_the_shape_of_a_hub_id_is_refused(recipe, policy):
+    with pytest.raises(InputError):
+        launch(recipe, ["--model_name_or_path", policy], dry_run=True)
+
+
+def test_a_hub_id_and_a_relative_folder_are_policies(recipe, policy_folder, monkeypatch):
+    assert launch(recipe, ["--model_name_or_path", "Some-Org/Model-2.5.B"], dry_run=True) == 0
+    monkeypatch.chdir(policy_folder.parent)
+    assert launch(recipe, ["--model_name_or_path", policy_folder.name], dry_run=True) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--credit", "nope"], "'credit' is 'nope', expected one of solar, atomic, step_local"),
+        (["--credit", "atomi"], "did you mean 'atomic'"),
+        (["--learning_rate", "abc"], "'learning_rate' is 'abc', expected a number"),
+        (["--max_steps=1.5"], "'max_steps' is '1.5', expected a whole number"),
+        (["--use_cpu", "perhaps"], "'use_cpu' is 'perhaps', expected true or false"),
+        (["--weight_floor", "abc"], "'weight_floor' is 'abc', expected a number"),
+        (["--dtype", "float33"], "'dtype' is 'float33', expected one of auto, bfloat16"),
+    ],
+)
+def test_a_wrong_value_is_refused_before_anything_runs(recipe, words, message):
+    with pytest.raises(ConfigError, match=f"command line: .*{message}") as error:
+        launch(recipe, words, dry_run=True)
+    assert error.value.exit_code == 2
+    assert "\n" not in str(error.value)
+
+
+def test_a_wrong_value_in_the_file_names_the_file(recipe):
+    recipe.write_text(recipe.read_text() + "credit: nope\n")
+    with pytest.raises(ConfigError, match=r"mine\.yaml: 'credit' is 'nope'"):
+        launch(recipe, dry_run=True)
+
+
+def test_right_values_are_left_alone(recipe):
+    words = ["--weight_floor", "none", "--learning_rate=1e-6", "--max_steps", "-1", "--bf16", "No"]
+    assert launch(recipe, words, dry_run=True) == 0
+
+
+def test_of_a_repeated_override_the_last_wins():
+    assert parse_overrides(["--max_steps", "1", "--max_steps=2"]) == {"max_steps": "2"}
+
+
+def test_what_only_the_parser_knows_is_refused_in_one_line(recipe, tmp_path):
+    command = make_command(recipe, ["--lr_scheduler_type", "sideways"], {"use_cpu": True}, 1)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "usage:" not in done.stderr
+    assert "lr_scheduler_type" in done.stderr.splitlines()[-1]
 
 
 def test_the_command_line_wins_over_the_file(recipe):
