@@ -113,10 +113,10 @@ def learning(answers: Answers) -> Section:
     """Lay out what is left to learn from: groups with spread, and answers that truncation spares."""
     groups, lost = ask(answers, "groups"), ask(answers, "truncation")
     charts = (
-        _group_outcomes(groups["Groups that teach, and those without spread"]),
         _group_sizes(groups["Groups by number of valid candidates"]),
         _truncation(lost["Truncation loss by step"]),
         _lost_lengths(lost["Truncation loss by length"]),
+        _group_outcomes(groups["Groups that teach, and those without spread"]),
         _places(lost["What this build does with them"]),
     )
     lede = "A group is one step’s candidates. Without spread its advantages are 0; truncation throws away what follows t*."

@@ -2,9 +2,10 @@
 
 Every kind of oddity was found in data that many compare on: clicks beyond the screen, labels without a box or in
 a box as large as the screen, empty instructions, goals that occur again, episodes ending in wait, and
-instructions whose words contradict the label. None of them is an error of the build; each moves a score. "Clicks"
+instructions whose words contradict the label. None of them is an error of the build; each can move a score. "Clicks"
 are all point actions, boxes are measured by the share of the screen that they cover, and an instruction or text
-of blanks alone counts as none.
+of blanks alone counts as none. "Box from 10%" asks for a click's largest box: where the boxes are an accessibility
+tree's nodes, its root holds every point and these rows say 100 %; "smallest box from 25%" is what tells there.
 """
 
 from __future__ import annotations

@@ -27,6 +27,13 @@ PROBE = """<script>addEventListener("load", () => {
   document.body.dataset.overflow = document.documentElement.scrollWidth - innerWidth;
   document.body.dataset.tiny = [...document.querySelectorAll("main *")]
     .filter(e => e.textContent.trim() && parseFloat(getComputedStyle(e).fontSize) < 8).length;
+  document.body.dataset.cut = [...document.querySelectorAll(".bars .name")]
+    .filter(e => e.scrollWidth > e.clientWidth).length;
+  document.body.dataset.sideways = [...document.querySelectorAll(".scroller")]
+    .filter(e => e.scrollWidth > e.clientWidth).length;
+  document.body.dataset.goal = Math.max(...[...document.querySelectorAll(".episode h3")].map(e => e.clientHeight));
+  document.body.dataset.ragged = [...document.querySelectorAll(".charts")].filter(e =>
+    Math.max(...[...e.children].map(c => c.getBoundingClientRect().right)) - e.lastChild.getBoundingClientRect().right > 1).length;
 });</script>"""
 
 
@@ -143,8 +150,38 @@ def test_a_browser_shows_it(page, tmp_path, width):
     seen, dom = browse(page, tmp_path, f"--window-size={width},2400", "--dump-dom")
     assert int(seen["images"]) > 20 and seen["loaded"] == seen["images"]
     assert int(seen["overflow"]) <= 0, "the page itself must not scroll sideways"
-    assert seen["tiny"] == "0"
+    assert seen["tiny"] == seen["cut"] == seen["ragged"] == "0"
     assert dom.count('<table class="strip">') == 5
+
+
+def longer(strip: str) -> str:
+    """Return an episode's strip with its last step twice."""
+    strip = re.sub(
+        r'(<th scope="col" class="step">(?:(?!</th>).)*</th>)(?=\s*<th[^>]*total)',
+        r"\1\1",
+        strip,
+        flags=re.DOTALL,
+    )
+    return re.sub(
+        r'(<td class="cell(?:(?!</td>).)*</td>)(?=\s*<td class="total)', r"\1\1", strip, flags=re.DOTALL
+    )
+
+
+@pytest.mark.browser
+def test_eight_steps_fit_a_laptop_and_a_long_goal_takes_three_lines(page, tmp_path):
+    before, seven, after = re.split(r'(<figure class="episode.*</figure>)', page, flags=re.DOTALL)
+    (seven,) = (
+        strip
+        for strip in re.findall(r'<figure class="episode.*?</figure>', seven, re.DOTALL)
+        if strip.count('class="step"') == 7
+    )
+    goal = "Do the &lt;alarm&gt; task &amp; finish it"
+    assert seven.count(goal) == 2, "the goal stands in the title too"
+    eight = longer(seven.replace(goal, "a goal without an end, " * 200))
+    for strip, sideways in ((eight, "0"), (longer(eight), "1")):
+        seen, dom = browse(before + strip + after, tmp_path, "--window-size=1400,2400", "--dump-dom")
+        assert dom.count('class="step"') == 8 + int(sideways) and seen["sideways"] == sideways
+        assert 60 < int(seen["goal"]) < 90
 
 
 @pytest.mark.browser
