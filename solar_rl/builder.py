@@ -90,6 +90,10 @@ def load_builder(source: SourceConfig) -> Builder:
         raise ConfigError(
             f"'{source.builder}' is no subclass of solar_rl.builder.Builder", where="source.builder"
         )
+    if not isinstance(getattr(cls, "name", None), str):
+        raise ConfigError(
+            f"'{source.builder}' has no name", where="source.builder", hint='add name = "..." to the class'
+        )
     return cls(source)
 
 

@@ -23,6 +23,7 @@ app = App(
     help="Turn GUI demonstrations into shaped-reward datasets, ask them in SQL, and train on them.",
     version=__version__,
     help_format="markdown",
+    suppress_keyboard_interrupt=False,
 )
 for verb in (parse, evaluate, calibrate):
     app.command(verb)
@@ -286,6 +287,8 @@ def main(argv: Sequence[str] | None = None) -> Any:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:  # no such folder, no right to write, disk full: the user's to mend
+        _fail(InputError(error.strerror or str(error), where=str(error.filename or "") or None))
     except KeyboardInterrupt:
         print("solar-rl: interrupted; run the same command again to go on", file=sys.stderr)
         sys.exit(130)

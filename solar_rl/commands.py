@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -146,7 +147,10 @@ def query(dataset: str, sql: str, *, format: str, out: Path | None, rows: int) -
 
     if format == "parquet" and out is None:
         raise InputError("parquet can't be printed", hint="name a file with --out")
-    table = sql_module.run(open_dataset(dataset).path, sql)
+    folder = open_dataset(dataset).path
+    if out is not None and out.resolve().is_relative_to(folder.resolve()):
+        raise InputError("a query never writes into a dataset", where=str(out), hint="use --out elsewhere")
+    table = sql_module.run(folder, sql)
     if format == "table":
         print_table(table.head(rows))
         if table.height > rows:
@@ -216,7 +220,8 @@ def _cell(value: Any) -> str:
 
 
 def _console() -> Console:
-    return Console(soft_wrap=False, width=None if sys.stdout.isatty() else 120)
+    """Make a console as wide as the terminal, or COLUMNS; wide where nobody looks, so that no word is broken."""
+    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200)
 
 
 def _dataset_yaml(dataset: str | None) -> Path:
@@ -247,6 +252,8 @@ def print_built(built: Built, as_json: bool) -> None:
     if not built.changed:
         print(f"{built.folder}: nothing changed since build {built.build_id[:12]}, nothing to do")
         return
+    if built.replaced:
+        log.print(f"took the place of version {built.replaced}")
     counts = ", ".join(f"{count:,} {name}" for name, count in built.counts.items())
     print(f"{built.folder}: {counts}; build {built.build_id[:12]}")
     if built.rejects:

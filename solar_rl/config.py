@@ -38,7 +38,19 @@ C = TypeVar("C", bound=Config)
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as of version 1.2: only true and false are booleans, so that ``alignment: off`` is a word."""
+    """YAML as of version 1.2: only true and false are booleans, so that ``alignment: off`` is a word.
+
+    A key that stands twice in a mapping is an error: one of the two would be lost without a word.
+    """
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                problem = f"key '{key.value}' stands there twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -65,6 +77,11 @@ class SourceConfig(Config):
     """From 200 episodes on, a larger share of broken ones stops the build with exit 1."""
     options: dict[str, Any] = {}
     """Options of the builder, checked against the builder's own model."""
+
+    @field_validator("splits", mode="before")
+    @classmethod
+    def _one_split(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
 
 
 class PromptConfig(Config):
@@ -145,6 +162,7 @@ class RecordedSampler(_Sampler):
 
 
 Sampler = Annotated[ScriptedSampler | TransformersSampler | RecordedSampler, Field(discriminator="type")]
+_VARIANTS = ("scripted", "transformers", "recorded")
 
 
 class ValidityConfig(Config):
@@ -253,9 +271,15 @@ def load_dataset_config(path: str | Path, overrides: Mapping[str, str] | None = 
         ConfigError: Missing file, broken YAML, unknown key (with a suggestion) or wrong value.
     """
     data = read_yaml(path)
+    kind = (overrides or {}).get("sampler.type")
+    if kind is not None and kind != data.get("sampler", {}).get("type", "scripted"):
+        # another sampler: what the file says of its own kind alone means nothing to it
+        data["sampler"] = {
+            name: value for name, value in data.get("sampler", {}).items() if name in _Sampler.model_fields
+        }
     for key, text in (overrides or {}).items():
         set_dotted(data, key, text)
-    return validate_config(DatasetConfig, data, where=str(path))
+    return validate_config(DatasetConfig, data, where=str(path), overrides=tuple(overrides or ()))
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
@@ -279,8 +303,16 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     return data
 
 
-def validate_config(model: type[C], data: Mapping[str, Any], *, where: str) -> C:
+def validate_config(
+    model: type[C], data: Mapping[str, Any], *, where: str, overrides: tuple[str, ...] = ()
+) -> C:
     """Validate data as a config model; the first problem becomes one clear line.
+
+    Args:
+        model: The model.
+        data: What a file holds, with the command line's values put over it.
+        where: The file.
+        overrides: Dotted keys that come from the command line.
 
     Raises:
         ConfigError: With the dotted key, what was expected and, for an unknown key, a suggestion.
@@ -288,7 +320,7 @@ def validate_config(model: type[C], data: Mapping[str, Any], *, where: str) -> C
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise _first_problem(model, error, where) from None
+        raise _first_problem(model, error, where, overrides) from None
 
 
 def field_docs(model: type[BaseModel], prefix: str = "") -> list[tuple[str, str, str]]:
@@ -309,22 +341,31 @@ def field_docs(model: type[BaseModel], prefix: str = "") -> list[tuple[str, str,
     return rows
 
 
-def _first_problem(model: type[Config], error: ValidationError, where: str) -> ConfigError:
+def _first_problem(
+    model: type[Config], error: ValidationError, where: str, overrides: tuple[str, ...]
+) -> ConfigError:
     problems = error.errors()
     problem = next((p for p in problems if p["type"] == "extra_forbidden"), problems[0])
-    key = ".".join(str(part) for part in problem["loc"])
-    more = f" ({len(problems) - 1} more problems)" if len(problems) > 1 else ""
+    key = _dotted(problem["loc"])
+    where = "command line" if any(key == name or key.startswith(f"{name}.") for name in overrides) else where
+    others = sorted({_dotted(each["loc"]) for each in problems} - {key, ""})
+    more = f"; wrong too: {', '.join(others)}" if others else ""
     if problem["type"] == "extra_forbidden":
         name = str(problem["loc"][-1])
         known = sorted(_all_field_names(model))
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"did you mean '{close[0]}'?" if close else f"known keys: {', '.join(known)}"
+        hint = f"did you mean '{close[0]}'?" if close else "`solar-rl build --fields` lists every key"
         return ConfigError(f"unknown key '{key}'{more}", where=where, hint=hint)
     if problem["type"] == "missing":
         return ConfigError(f"key '{key}' is missing{more}", where=where)
     message = problem["msg"].removeprefix("Value error, ")
     got = "" if problem["type"] == "value_error" else f", got {problem['input']!r}"
     return ConfigError(f"'{key}': {message}{got}{more}" if key else f"{message}{more}", where=where)
+
+
+def _dotted(location: tuple[int | str, ...]) -> str:
+    """Spell a place in the config as a user does: pydantic puts a union's variant in between."""
+    return ".".join(str(part) for part in location if part not in _VARIANTS)
 
 
 def _all_field_names(model: type[BaseModel]) -> set[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from solar_rl.errors import RecordError
+from solar_rl.errors import InputError, RecordError
 from solar_rl.images import check_image
-from solar_rl.schema import PLATFORMS, SPLITS, Episode, Reject, Screenshot, Step
+from solar_rl.schema import PLATFORMS, SCREEN_SIZES, SPLITS, Episode, Reject, Screenshot, Step
 
 
 def checked(items: Iterable[Episode | Reject], *, file: str, seen: set[str]) -> Iterator[Episode | Reject]:
@@ -25,11 +25,18 @@ def checked(items: Iterable[Episode | Reject], *, file: str, seen: set[str]) -> 
         if isinstance(item, Reject):
             yield item
             continue
+        if not isinstance(item, Episode):
+            raise InputError(
+                f"a builder yields Episode or Reject, not {type(item).__name__}", where=f"shard {file}"
+            )
         try:
             check_episode(item, seen)
         except RecordError as error:
             record = f"episode {item.episode_id}" + (f", {error.where}" if error.where else "")
             yield Reject(file, record, error.reason, error.message, item.episode_id)
+        except (TypeError, AttributeError, ValueError) as error:
+            place = f"shard {file}, episode {item.episode_id!r}"
+            raise InputError(f"the builder made a malformed episode: {error}", where=place) from error
         else:
             seen.add(item.episode_id)
             yield item
@@ -66,6 +73,12 @@ def _check_step(step: Step, position: int) -> None:
     if step.screen_width <= 0 or step.screen_height <= 0:
         size = f"{step.screen_width}x{step.screen_height}"
         raise RecordError("bad_number", f"the screen measures {size} pixels", where=where)
+    if step.screen_size not in SCREEN_SIZES:
+        raise RecordError(
+            "bad_value",
+            f"screen_size is {step.screen_size!r}, expected one of {', '.join(SCREEN_SIZES)}",
+            where=where,
+        )
     if step.action.off_screen and step.screen_size == "stated":
         point = (step.action.x, step.action.y)
         raise RecordError(
@@ -74,6 +87,8 @@ def _check_step(step: Step, position: int) -> None:
     if step.action.action_type == "input_text" and not step.action.text:
         raise RecordError("empty_text", "input_text has no text", where=where)
     for box in (step.target_box, *step.candidate_boxes):
+        if box is not None and len(box) != 4:
+            raise RecordError("bad_value", f"a box has {len(box)} numbers, expected 4", where=where)
         if box is not None and not all(math.isfinite(edge) for edge in box):
             raise RecordError("bad_number", f"a box is {tuple(box)}", where=where)
     if step.screenshot is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from solar_rl.errors import InputError
 from solar_rl.schema import TABLES
-from solar_rl.store.manifest import read_manifest
+from solar_rl.store.manifest import require_whole
 from solar_rl.store.parquet import table_files
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def connect(
     import duckdb
 
     if not unfinished:
-        read_manifest(folder)
+        require_whole(folder)
     settings: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,

@@ -26,12 +26,13 @@ from solar_rl.store.manifest import (
     Manifest,
     code_versions,
     file_entry,
+    first_damaged,
     make_build_id,
     read_manifest,
 )
 from solar_rl.verify import check_verifier
 
-_PATH_FIELDS = {"source": ("path",), "sampler": ("policy", "model", "path")}
+_PATH_FIELDS = {"sampler": ("policy", "model", "path")}
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,13 @@ class Built:
     counts: dict[str, int]
     rejects: dict[str, int]
     changed: bool
+    replaced: str | None = None
 
     @classmethod
-    def of(cls, folder: Path, manifest: Manifest, *, changed: bool) -> Built:
-        """Describe a finished dataset."""
+    def of(cls, folder: Path, manifest: Manifest, *, changed: bool, replaced: str | None = None) -> Built:
+        """Describe a finished dataset, and which earlier build it took the place of."""
         identity = (manifest.build_id, manifest.version)
-        return cls(folder, *identity, dict(manifest.counts), dict(manifest.rejects), changed)
+        return cls(folder, *identity, dict(manifest.counts), dict(manifest.rejects), changed, replaced)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""
@@ -77,8 +79,10 @@ def build(config: DatasetConfig, out: Path, *, progress: Callable[[int], None] =
     with locked(out):
         claim(out)
         origin = _origin(config, builder)
-        if (manifest := _current(out, origin)) is not None:
-            return Built.of(out, manifest, changed=False)
+        there = _dataset_in(out, config.name)
+        if there is not None and _is_current(out, there, origin):
+            return Built.of(out, there, changed=False)
+        replaced = f"{there.version}, build {there.build_id[:12]}" if there else None
         work = Work(out, origin.build_id)
         units = build_units(config, builder, sampler, work, progress)
         if not any(unit.episode_ids for unit in units):
@@ -90,7 +94,7 @@ def build(config: DatasetConfig, out: Path, *, progress: Callable[[int], None] =
         _write_rejects(out, rejects)
         manifest = finish(out, origin, rejects)
         shutil.rmtree(out / WORK)
-        return Built.of(out, manifest, changed=True)
+        return Built.of(out, manifest, changed=True, replaced=replaced)
 
 
 def plan(config: DatasetConfig, out: Path) -> dict[str, Any]:
@@ -100,7 +104,13 @@ def plan(config: DatasetConfig, out: Path) -> dict[str, Any]:
     origin = _origin(config, builder)
     work = out / WORK / origin.build_id / "units"
     finished = len(list(work.glob("*/done.json")))
-    todo = "nothing: this build is there" if _current(out, origin) else "read, sample, score, shape, write"
+    there = _dataset_in(out, config.name)
+    todo = "read, sample, score, shape, write"
+    if there is not None:
+        current = _is_current(out, there, origin)
+        todo = (
+            "nothing: this build is there" if current else f"{todo}, in place of build {there.build_id[:12]}"
+        )
     return {
         "dataset": f"{config.name} {config.version}",
         "folder": str(out),
@@ -114,11 +124,12 @@ def plan(config: DatasetConfig, out: Path) -> dict[str, Any]:
 
 
 def portable(config: DatasetConfig) -> DatasetConfig:
-    """Return the config with local paths cut to their names: the same on every machine.
+    """Return the config without what depends on the machine: source.path, and folders of other local paths.
 
     What lies behind a path is told by the hashes in the manifest and by ``sampler_id``.
     """
     data = config.model_dump(mode="json")
+    data["source"]["path"] = None
     for block, names in _PATH_FIELDS.items():
         for name in names:
             value = data[block].get(name)
@@ -140,8 +151,9 @@ def _origin(config: DatasetConfig, builder: Builder) -> Origin:
 
 
 def _source_entry(builder: Builder, path: Path) -> FileEntry:
-    base = builder.path if builder.path.is_dir() else builder.path.parent
-    return file_entry(base if path.is_relative_to(base) else path.parent, path)
+    base, file = builder.path.resolve(), path.resolve()
+    base = base if base.is_dir() else base.parent
+    return file_entry(base if file.is_relative_to(base) else file.parent, file)
 
 
 def _sampler_factory(config: DatasetConfig) -> Callable[[], Any]:
@@ -152,17 +164,22 @@ def _sampler_factory(config: DatasetConfig) -> Callable[[], Any]:
     return lambda: make_sampler(config.sampler, config.prompt)
 
 
-def _current(out: Path, origin: Origin) -> Manifest | None:
+def _dataset_in(out: Path, name: str) -> Manifest | None:
     if not (out / MANIFEST).exists():
         return None
     manifest = read_manifest(out)
-    if manifest.name != origin.config.name:
+    if manifest.name != name:
         raise InputError(
-            f"the folder holds dataset '{manifest.name}', not '{origin.config.name}'",
+            f"the folder holds dataset '{manifest.name}', not '{name}'",
             where=str(out),
             hint="use --out with another folder",
         )
-    return manifest if manifest.build_id == origin.build_id else None
+    return manifest
+
+
+def _is_current(out: Path, manifest: Manifest, origin: Origin) -> bool:
+    """Tell whether this very build is there, whole: a file that is gone or cut is built again."""
+    return manifest.build_id == origin.build_id and first_damaged(out, manifest) is None
 
 
 def _clear(out: Path) -> None:

@@ -26,7 +26,7 @@ from solar_rl.pipeline.units import score_and_shape
 from solar_rl.pipeline.work import claim, locked
 from solar_rl.schema import SCORE_COLUMNS, SPLITS, Reject
 from solar_rl.shaping import shape
-from solar_rl.store.manifest import Manifest, code_versions, make_build_id, read_manifest
+from solar_rl.store.manifest import Manifest, code_versions, make_build_id, require_whole
 from solar_rl.store.parquet import TableWriter
 from solar_rl.verify import check_verifier
 
@@ -68,7 +68,7 @@ def plan(
         InputError: No dataset there, or the new folder is the old one.
         ConfigError: An override is unknown, wrong, or belongs to another stage.
     """
-    manifest = read_manifest(folder)
+    manifest = require_whole(folder)
     data = deepcopy(manifest.config)
     for key, text in overrides.items():
         if key.split(".")[0] not in MAY_CHANGE[stage]:
@@ -77,6 +77,12 @@ def plan(
         set_dotted(data, key, text)
     data["version"] = version or _next_version(folder, out, manifest.version)
     config = validate_config(DatasetConfig, data, where="command line")
+    if config.version == manifest.version:
+        raise InputError(
+            f"this dataset is version {config.version} already, and a version is never overwritten",
+            where=str(folder),
+            hint="give another --version",
+        )
     if stage == "score":
         check_verifier(config.validity)
     target = out or _sibling(folder, manifest.version, config.version)

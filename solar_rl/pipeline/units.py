@@ -11,10 +11,10 @@ from solar_rl.builder import Builder
 from solar_rl.columns import candidates_frame, episodes_frame, label_columns, steps_frame
 from solar_rl.config import DatasetConfig
 from solar_rl.episodes import checked
-from solar_rl.errors import CheckFailed
-from solar_rl.formats import parse_completion
+from solar_rl.errors import ActionError, CheckFailed, InputError, SolarError
+from solar_rl.formats import get_format, parse_completion
 from solar_rl.pipeline.work import Unit, Work
-from solar_rl.prompts import build_request
+from solar_rl.prompts import build_request, frame_of
 from solar_rl.sampling.base import Completion, Request, Sampler, candidate_seed
 from solar_rl.schema import Candidate, Episode, Reject
 from solar_rl.shaping import Shaped, shape
@@ -178,7 +178,35 @@ def _batches(config: DatasetConfig, builder: Builder) -> Iterator[_Batch]:
 def _items(config: DatasetConfig, builder: Builder) -> Iterator[Episode | Reject]:
     seen: set[str] = set()
     for shard in builder.shards():
-        yield from checked(builder.read(shard), file=shard, seen=seen)
+        for item in checked(_read(builder, shard), file=shard, seen=seen):
+            yield item if isinstance(item, Reject) else _sayable(config, item, shard)
+
+
+def _read(builder: Builder, shard: str) -> Iterator[Episode | Reject]:
+    """Read a shard; what a user's own builder raises is told as the builder's fault, with the place."""
+    try:
+        yield from builder.read(shard)
+    except Exception as error:
+        if ":" not in builder.source.builder:
+            raise
+        fault = error.message if isinstance(error, SolarError) else f"{type(error).__name__}: {error}"
+        raise InputError(
+            f"builder '{builder.source.builder}' failed: {fault}", where=f"shard {shard}"
+        ) from error
+
+
+def _sayable(config: DatasetConfig, episode: Episode, shard: str) -> Episode | Reject:
+    """Reject an episode with an action that has to be written in the format, and can't be."""
+    history = config.prompt.history == "expert"
+    written = episode.steps if config.sampler.type == "scripted" else episode.steps[:-1] if history else ()
+    fmt = get_format(config.prompt.format)
+    for step in written:
+        try:
+            fmt.render(step.action, frame_of(step, config.prompt))
+        except ActionError as error:
+            record = f"episode {episode.episode_id}, step {step.step_index}"
+            return Reject(shard, record, "format_lacks_action", error.message, episode.episode_id)
+    return episode
 
 
 def _check_reject_rate(config: DatasetConfig, good: int, bad: int, last: Reject | None) -> None:

@@ -19,10 +19,11 @@ import orjson
 import polars as pl
 
 from solar_rl.errors import InputError
-from solar_rl.schema import Reject, Screenshot
+from solar_rl.schema import TABLES, Reject, Screenshot
 
 WORK = ".build"
 _MARKER = "done.json"
+_FILES = {"README.md", "manifest.json", "views.sql", "report.html", "rejects.jsonl"}
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,8 @@ def locked(out: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     out.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(out.parent, os.W_OK):
+        raise InputError("the folder can't be written to", where=str(out.parent), hint="use --out")
     lock_path = out.parent / f".{out.name}.lock"
     lock = FileLock(lock_path, timeout=0)
     owner = lock_path.with_suffix(".pid")
@@ -147,12 +150,25 @@ def claim(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"can't be created: {error.strerror}", where=str(out)) from error
-    names = {path.name for path in out.iterdir()}
-    if names and not names & {WORK, "manifest.json", "data"}:
+    foreign = next((path for path in sorted(out.iterdir()) if not _is_ours(path)), None)
+    if foreign is not None:
         raise InputError(
-            "the folder holds something that is no dataset",
+            f"the folder holds '{foreign.name}', which is no part of a dataset",
             where=str(out),
             hint="use --out with a new folder",
         )
     if not os.access(out, os.W_OK):
         raise InputError("the folder can't be written to", where=str(out))
+
+
+def _is_ours(path: Path) -> bool:
+    """Tell whether a build may have put this into a dataset's folder, and so may replace it."""
+    if path.name == "data" and path.is_dir():
+        return all(
+            table.name in TABLES and table.is_dir() and _only_parquet(table) for table in path.iterdir()
+        )
+    return path.name in _FILES or path.name == WORK or path.name.endswith(".tmp")
+
+
+def _only_parquet(folder: Path) -> bool:
+    return all(path.name.removesuffix(".tmp").endswith(".parquet") for path in folder.iterdir())

@@ -67,6 +67,6 @@ def check_laws(con: Connection) -> pl.DataFrame:
 
 
 def _broken(con: Connection, table: str, laws: dict[str, str]) -> dict[str, int]:
-    """Count the rows that break each law, in one pass."""
-    counts = ", ".join(f"count_if({condition})" for condition in laws.values())
+    """Count the rows that break each law, in one pass; count_if of nothing but nulls is null, not 0."""
+    counts = ", ".join(f"coalesce(count_if({condition}), 0)" for condition in laws.values())
     return dict(zip(laws, con.sql(f"SELECT {counts} FROM {table}").fetchall()[0], strict=True))

@@ -189,6 +189,35 @@ def _described(root: Path, path: str) -> FileEntry:
     return file_entry(root, path, rows)
 
 
+def first_damaged(folder: str | Path, manifest: Manifest) -> str | None:
+    """Return the first listed file that is missing or has another size; None when all look whole.
+
+    A look at sizes alone, cheap enough for every reader; ``validate`` compares the bytes.
+    """
+    for entry in manifest.files:
+        path = Path(folder) / entry.path
+        if not path.is_file() or path.stat().st_size != entry.bytes:
+            return entry.path
+    return None
+
+
+def require_whole(folder: str | Path) -> Manifest:
+    """Read a dataset's manifest and make sure that its data files are there in full.
+
+    Raises:
+        InputError: No complete dataset there, or a data file is missing or has another size.
+    """
+    manifest = read_manifest(folder)
+    data = manifest.model_copy(update={"files": [e for e in manifest.files if e.path.startswith("data/")]})
+    if (path := first_damaged(folder, data)) is not None:
+        raise InputError(
+            "a file of the dataset is missing or has another size than its manifest says",
+            where=str(Path(folder) / path),
+            hint="`solar-rl validate` lists what is wrong; build or download it again",
+        )
+    return manifest
+
+
 def write_text(path: str | Path, text: str) -> Path:
     """Write a whole text file or nothing: temporary name, fsync, rename."""
     path = Path(path)

@@ -140,7 +140,7 @@ def test_validate_fails_with_exit_1_when_a_reward_was_edited(home: Path, tmp_pat
         (("build", "nowhere.yaml"), "no such file"),
         (("build", "phon"), "is shipped"),
         (("build", "toy.yaml", "--shaping.alignmet", "paper"), "did you mean 'alignment'?"),
-        (("build", "toy.yaml", "--sampler.n", "many"), "sampler.scripted.n"),
+        (("build", "toy.yaml", "--sampler.n", "many"), "command line: 'sampler.n'"),
         (("build", "toy.yaml", "--sampler.n"), "has no value"),
         (("build", "toy.yaml", "--sampler.n", "4", "stray"), "unexpected argument 'stray'"),
         (("build", "toy.yaml", "--prompt.format", "qwen"), "qwen"),
@@ -153,6 +153,17 @@ def test_validate_fails_with_exit_1_when_a_reward_was_edited(home: Path, tmp_pat
         (("shape", "toy-1.0.0", "--sampler.n", "4"), "'shape' can't change 'sampler.n'"),
         (("train", "phone_cpu/nothing"), "nothing"),
         (("buld",), 'Did you mean "build"?'),
+        (("build", "toy.yaml", "--workers", "2"), "command line: unknown key 'workers'"),
+        (("build", "toy.yaml", "--out", "toy.yaml/sub"), "toy.yaml"),
+        (
+            ("query", "toy-1.0.0", "SELECT 1", "--format", "csv", "--out", "nodir/q.csv"),
+            "No such file or directory",
+        ),
+        (
+            ("query", "toy-1.0.0", "SELECT 1", "--format", "csv", "--out", "toy-1.0.0/README.md"),
+            "never writes",
+        ),
+        (("shape", "toy-1.0.0", "--version", "1.0.0", "--out", "again"), "never overwritten"),
     ],
 )
 def test_wrong_input_is_exit_2_and_one_clear_line(home: Path, arguments: tuple[str, ...], words: str) -> None:
@@ -174,6 +185,7 @@ def test_wrong_input_is_exit_2_and_one_clear_line(home: Path, arguments: tuple[s
         ("name: toy\nsource: {builder: 'nomodule:X'}\n", "can't be imported"),
         ("name: toy\nsource: {builder: android_control}\n", "needs source.path"),
         ("name: toy\nsource: {builder: android_control, path: nowhere}\n", "no such file or folder"),
+        ("name: toy\nname: other\nsource: {builder: phone}\n", "key 'name' stands there twice"),
         ("name: toy\nversion: one\nsource: {builder: phone}\n", "'version'"),
     ],
 )
@@ -197,3 +209,66 @@ def test_fields_list_every_config_key() -> None:
     text = solar("build", "--fields").stdout
     for name in ("--shaping.alignment", "--sampler.error_rate", "--validity.click_sigma", "--source.path"):
         assert name in text
+
+
+def test_a_relative_source_path_is_relative_to_the_current_directory(tmp_path: Path) -> None:
+    episode = {"episode_id": 7, "goal": "go", "split": "test", "actions": [{"action_type": "wait"}] * 2}
+    line = episode | {"step_instructions": ["a", "b"], "candidate_bboxes": [[], []]}
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "deep" / "er" / "x.jsonl").write_text(json.dumps(line) + "\n")
+    ids = set()
+    for path in ("deep/er/x.jsonl", "deep/er", str(tmp_path / "deep" / "er" / "x.jsonl")):
+        out = f"out{len(list(tmp_path.glob('out*')))}"
+        run = solar(
+            "build",
+            "android_control_test_actions",
+            "--source.path",
+            path,
+            "--out",
+            out,
+            "--json",
+            cwd=tmp_path,
+        )
+        assert run.returncode == 0, run.stderr
+        ids.add(json.loads(run.stdout)["build_id"])
+    assert len(ids) == 1, "where a source lies is no part of what is built"
+
+
+def test_another_sampler_can_be_chosen_on_the_command_line(home: Path) -> None:
+    answers = home / "answers.jsonl"
+    rows = solar("query", "toy-1.0.0", "SELECT episode_id, step_index, candidate_index, completion FROM candidates",
+                 "--format", "json", cwd=home).stdout  # fmt: skip
+    answers.write_text("".join(json.dumps(row) + "\n" for row in json.loads(rows)))
+    yaml = home / "scripted.yaml"
+    yaml.write_text(TOY + "sampler: {type: scripted, n: 8, error_rate: 0.5}\n")
+    words = ("--sampler.type", "recorded", "--sampler.path", "answers.jsonl", "--out", "recorded", "--json")
+    run = solar("build", "scripted.yaml", *words, cwd=home)
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["counts"]["candidates"] == len(json.loads(rows))
+
+
+def test_a_missing_shard_is_told_by_every_reader(home: Path, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(home / "toy-1.0.0", tmp_path / "cut")
+    next((tmp_path / "cut" / "data" / "rewards").glob("test-*")).unlink()
+    for words in (("query", "cut", "SELECT 1"), ("stats", "cut"), ("shape", "cut")):
+        run = solar(*words, cwd=tmp_path)
+        assert run.returncode == 2, words
+        assert "missing or has another size" in run.stderr
+    assert solar("validate", "cut", cwd=tmp_path).returncode == 1
+
+
+def test_a_damaged_build_is_built_again(home: Path) -> None:
+    assert solar("build", "toy.yaml", "--out", "hurt", cwd=home).returncode == 0
+    (home / "hurt" / "views.sql").write_text("gone")
+    run = solar("build", "toy.yaml", "--out", "hurt", cwd=home)
+    assert "nothing changed" not in run.stdout
+    assert solar("validate", "hurt", cwd=home).returncode == 0
+
+
+def test_a_build_says_what_it_takes_the_place_of(home: Path) -> None:
+    assert solar("build", "toy.yaml", "--out", "twice", cwd=home).returncode == 0
+    run = solar("build", "toy.yaml", "--out", "twice", "--sampler.n", "2", cwd=home)
+    assert run.returncode == 0
+    assert "took the place of version 1.0.0, build " in run.stderr

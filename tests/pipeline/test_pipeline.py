@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from solar_rl import open_dataset, pipeline
 from solar_rl.config import DatasetConfig
 from solar_rl.errors import CheckFailed, ConfigError, InputError
+from solar_rl.validate import validate
 
 HERE = Path(__file__).parent
 
@@ -96,9 +98,86 @@ def test_a_folder_of_another_dataset_is_refused(built: Path, tmp_path: Path) -> 
     with pytest.raises(InputError, match="holds dataset 'toy'"):
         pipeline.build(config().model_copy(update={"name": "other"}), built)
     (tmp_path / "thesis.txt").write_text("do not delete")
-    with pytest.raises(InputError, match="no dataset"):
+    with pytest.raises(InputError, match=r"'thesis\.txt', which is no part of a dataset"):
         pipeline.build(config(), tmp_path)
     assert (tmp_path / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize("place", ["data/notes.txt", "data/mine/a.parquet", "data/steps/notes.txt"])
+def test_files_of_the_user_are_never_deleted(tmp_path: Path, place: str) -> None:
+    precious = tmp_path / "ds" / place
+    precious.parent.mkdir(parents=True)
+    precious.write_text("precious")
+    with pytest.raises(InputError, match="no part of a dataset"):
+        pipeline.build(config(), tmp_path / "ds")
+    assert precious.read_text() == "precious"
+
+
+def test_a_build_without_any_mistake_is_a_build(tmp_path: Path) -> None:
+    perfect = {"type": "scripted", "n": 2, "error_rate": 0.0}
+    pipeline.build(config(sampler=perfect), tmp_path / "ds")
+    assert open_dataset(tmp_path / "ds").trajectories.collect()["success"].all()
+    assert all(check.passed for check in validate(tmp_path / "ds"))
+
+
+def test_a_build_whose_labels_can_not_be_judged_is_a_build(tmp_path: Path) -> None:
+    options = {"fault": "off_screen_inferred", "episodes": 1, "broken": (0,)}
+    pipeline.build(config(options=options), tmp_path / "ds")
+    assert all(check.passed for check in validate(tmp_path / "ds"))
+
+
+def test_an_episode_that_the_format_can_not_write_is_rejected(tmp_path: Path) -> None:
+    result = pipeline.build(
+        config(prompt={"format": "agentcpm_gui"}, options={"episodes": 9}), tmp_path / "ds"
+    )
+    assert result.rejects["format_lacks_action"] > 0
+    assert result.counts["episodes"] == 9 - result.rejects["format_lacks_action"]
+
+
+BUILDER = """
+from solar_rl.actions import Action
+from solar_rl.builder import Builder
+from solar_rl.schema import Episode, Step
+
+class Mine(Builder):
+    name = "mine"
+    needs_path = False
+    def shards(self):
+        return ["only"]
+    def read(self, shard):
+        BODY
+"""
+GOOD = "Episode('e', 'mine', 'android', 'go', (Step(0, Action('wait'), 9, 9),))"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("yield 5", "not int"),
+        ("raise KeyError('x')", "failed: KeyError: 'x'"),
+        (f"yield {GOOD.replace(chr(39) + 'go' + chr(39), 'None')}", "malformed episode"),
+        ("yield Episode('e', 'mine', 'android', 'go', (Step(0, Action('click'), 9, 9),))", "click needs 'x'"),
+        (
+            f"yield {GOOD.replace('9, 9', '9, 9, screenshot=b' + chr(39) + 'x' + chr(39))}",
+            "malformed episode",
+        ),
+    ],
+)
+def test_a_fault_of_a_users_builder_is_told_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, words: str
+) -> None:
+    module = f"mine_{hashlib.sha256(body.encode()).hexdigest()[:8]}"
+    (tmp_path / f"{module}.py").write_text(BUILDER.replace("BODY", body))
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match=re.escape(words)):
+        pipeline.build(config(source={"builder": f"{module}:Mine"}), tmp_path / "ds")
+
+
+def test_a_builder_needs_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "nameless.py").write_text(BUILDER.replace('name = "mine"', "pass").replace("BODY", "yield"))
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match="has no name"):
+        pipeline.build(config(source={"builder": "nameless:Mine"}), tmp_path / "ds")
 
 
 def test_load_dataset_reads_every_table(built: Path) -> None:
@@ -134,6 +213,8 @@ def test_a_source_without_screenshots_builds(tmp_path: Path) -> None:
         ("no_steps", "no_steps", "has no steps"),
         ("bad_split", "bad_split", "split is 'dev'"),
         ("empty_goal", "empty_text", "goal is empty"),
+        ("screen_size", "bad_value", "screen_size is 'guess'"),
+        ("short_box", "bad_value", "a box has 3 numbers"),
     ],
 )
 def test_a_broken_episode_is_rejected_with_its_reason_and_the_rest_is_built(

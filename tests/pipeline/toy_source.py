@@ -99,6 +99,8 @@ def _break(episode: Episode, fault: str | None) -> Episode:
         "wrong_image_size": replace(first, screenshot=replace(screenshot(1), width=91)),
         "bad_number": replace(first, candidate_boxes=(Box(0.1, float("nan"), 0.5, 0.5),)),
         "step_gap": replace(first, step_index=1),
+        "screen_size": replace(first, screen_size="guess"),
+        "short_box": replace(first, candidate_boxes=((0.1, 0.2, 0.3),)),
     }
     if fault in broken_steps:
         return replace(episode, steps=(broken_steps[fault], *episode.steps[1:]))
