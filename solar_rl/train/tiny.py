@@ -194,6 +194,8 @@ def _configs(tokenizer: Any) -> tuple[Any, Any]:
 
 
 if __name__ == "__main__":
-    import sys
+    import argparse
 
-    print(make_tiny_policy(sys.argv[1]))
+    parser = argparse.ArgumentParser(prog="python -m solar_rl.train.tiny", description="Make a tiny policy.")
+    parser.add_argument("folder", help="where it goes")
+    print(make_tiny_policy(parser.parse_args().folder))

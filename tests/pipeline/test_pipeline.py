@@ -127,11 +127,11 @@ def test_a_build_whose_labels_can_not_be_judged_is_a_build(tmp_path: Path) -> No
 
 
 def test_an_episode_that_the_format_can_not_write_is_rejected(tmp_path: Path) -> None:
-    result = pipeline.build(
-        config(prompt={"format": "agentcpm_gui"}, options={"episodes": 9}), tmp_path / "ds"
-    )
+    phone = {"builder": "phone", "options": {"episodes": 8}}
+    named = config(source=phone, prompt={"format": "agentcpm_gui"}, sampler={"type": "scripted", "n": 2})
+    result = pipeline.build(named, tmp_path / "ds")
     assert result.rejects["format_lacks_action"] > 0
-    assert result.counts["episodes"] == 9 - result.rejects["format_lacks_action"]
+    assert result.counts["episodes"] == 8 - result.rejects["format_lacks_action"]
 
 
 BUILDER = """
