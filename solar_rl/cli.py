@@ -15,7 +15,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from solar_rl import __version__
 from solar_rl.cli_judging import calibrate, evaluate, parse
-from solar_rl.cli_options import DryRun, Json, Out, Overrides
+from solar_rl.cli_options import DryRun, Json, Out, Overrides, Rows
 from solar_rl.errors import InputError, SolarError
 
 app = App(
@@ -167,7 +167,7 @@ def validate(
 
 
 @app.command
-def stats(dataset: str, name: str | None = None, /, *, rows: int | None = None, json: Json = False) -> None:
+def stats(dataset: str, name: str | None = None, /, *, rows: Rows | None = None, json: Json = False) -> None:
     """Print named statistics: where trajectories fail, validity, rewards, groups, truncation, ...
 
     Example: `solar-rl stats runs/phone-1.0.0 first_failure`
@@ -190,8 +190,8 @@ def query(
     /,
     *,
     format: Literal["table", "json", "csv", "parquet"] = "table",
-    out: Out = None,
-    rows: int = 100,
+    out: Path | None = None,
+    rows: Rows = 100,
 ) -> None:
     """Ask a dataset in SQL (DuckDB, read-only): its tables and the views scored, failures, grpo_groups.
 

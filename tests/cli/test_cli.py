@@ -163,6 +163,8 @@ def test_validate_fails_with_exit_1_when_a_reward_was_edited(home: Path, tmp_pat
             ("query", "toy-1.0.0", "SELECT 1", "--format", "csv", "--out", "toy-1.0.0/README.md"),
             "never writes",
         ),
+        (("query", "toy-1.0.0", "SELECT 1", "--rows", "-1"), "--rows"),
+        (("stats", "toy-1.0.0", "groups", "--rows", "0"), "--rows"),
         (("shape", "toy-1.0.0", "--version", "1.0.0", "--out", "again"), "never overwritten"),
     ],
 )
