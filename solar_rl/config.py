@@ -9,15 +9,14 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from solar_rl.errors import ConfigError
+from solar_rl.yaml_file import parse_scalar, read_yaml
 
 SPEED_ONLY: dict[str, Any] = {"speed_only": True}
 """``json_schema_extra`` of a field that changes how fast a build runs but not what it gives."""
@@ -35,31 +34,6 @@ class Config(BaseModel):
 
 
 C = TypeVar("C", bound=Config)
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as of version 1.2: only true and false are booleans, so that ``alignment: off`` is a word.
-
-    A key that stands twice in a mapping is an error: one of the two would be lost without a word.
-    """
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                problem = f"key '{key.value}' stands there twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|false|False)$"), list("tTfF")
-)
 
 
 class SourceConfig(Config):
@@ -282,27 +256,6 @@ def load_dataset_config(path: str | Path, overrides: Mapping[str, str] | None = 
     return validate_config(DatasetConfig, data, where=str(path), overrides=tuple(overrides or ()))
 
 
-def read_yaml(path: str | Path) -> dict[str, Any]:
-    """Read a YAML file that holds a mapping.
-
-    Raises:
-        ConfigError: The file is missing, can't be read, isn't YAML, or isn't a mapping.
-    """
-    try:
-        data = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Loader)
-    except FileNotFoundError:
-        raise ConfigError("no such file", where=str(path), hint="check the path") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"can't be read: {error}", where=str(path)) from error
-    except yaml.YAMLError as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", None)
-        place = f"{path}:{line + 1}" if line is not None else str(path)
-        raise ConfigError(f"is not valid YAML: {getattr(error, 'problem', error)}", where=place) from None
-    if not isinstance(data, dict):
-        raise ConfigError("is not a mapping of keys to values", where=str(path))
-    return data
-
-
 def validate_config(
     model: type[C], data: Mapping[str, Any], *, where: str, overrides: tuple[str, ...] = ()
 ) -> C:
@@ -389,10 +342,7 @@ def set_dotted(data: dict[str, Any], key: str, text: str) -> None:
         data = data.setdefault(part, {})
         if not isinstance(data, dict):
             raise ConfigError(f"'{key}' does not name a field: '{part}' is a value", where=f"--{key}")
-    try:
-        data[last] = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError:
-        data[last] = text
+    data[last] = parse_scalar(text)
 
 
 def _results_only(value: Any) -> Any:

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from solar_rl.config import read_yaml
 from solar_rl.errors import ConfigError, InputError, MissingExtra
 from solar_rl.shipped import shipped_path
+from solar_rl.yaml_file import read_yaml
 
 SCRIPT = "grpo.py"
 _LIBRARIES = {  # a class after those it inherits from: its fields replace theirs
