@@ -81,6 +81,7 @@ def build(config: DatasetConfig, out: Path, *, progress: Callable[[int], None] =
         origin = _origin(config, builder)
         there = _dataset_in(out, config.name)
         if there is not None and _is_current(out, there, origin):
+            shutil.rmtree(out / WORK, ignore_errors=True)  # left by a kill right after the manifest
             return Built.of(out, there, changed=False)
         replaced = f"{there.version}, build {there.build_id[:12]}" if there else None
         work = Work(out, origin.build_id)

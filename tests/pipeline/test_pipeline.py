@@ -94,6 +94,12 @@ def test_a_second_build_with_nothing_changed_does_nothing(built: Path) -> None:
     assert before == {path: path.stat().st_mtime_ns for path in built.rglob("*") if path.is_file()}
 
 
+def test_work_left_by_a_kill_after_the_manifest_is_cleared(built: Path) -> None:
+    (built / ".build" / "0123").mkdir(parents=True)
+    assert not pipeline.build(config(), built).changed
+    assert not (built / ".build").exists()
+
+
 def test_a_folder_of_another_dataset_is_refused(built: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds dataset 'toy'"):
         pipeline.build(config().model_copy(update={"name": "other"}), built)
