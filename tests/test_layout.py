@@ -257,7 +257,8 @@ def recipe_parser():
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_shipped_recipe_parses(path, recipe_parser, monkeypatch):
     monkeypatch.chdir(ROOT)
-    recipe_parser.parse_args_and_config(["--config", str(path)], fail_with_unknown_args=True)
+    parsed = recipe_parser.parse_args_and_config(["--config", str(path)], fail_with_unknown_args=True)
+    assert parsed[0].dataset, "a recipe names the dataset it trains on"
 
 
 # --- the sources -------------------------------------------------------------------------------------

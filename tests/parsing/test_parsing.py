@@ -101,6 +101,7 @@ def test_any_text_is_an_action_or_a_reason(name, raw):
     said = say(name, raw)
     assert "type" in said or (said["error"] is True and said["reason"])
     json.dumps(said, allow_nan=False).encode()
+    assert ("type" in said) != bool(said.get("error") and said["reason"])
 
 
 def test_empty_lines_and_foreign_keys_are_passed_over():
@@ -175,7 +176,9 @@ def test_whatever_stands_beside_a_qwen_action_is_no_obstacle(arguments):
 
 @given(agentcpm_objects)
 def test_whatever_stands_beside_an_agentcpm_action_is_no_obstacle(data):
-    json.dumps(say("agentcpm_gui", json.dumps(data)), allow_nan=False).encode()
+    said = say("agentcpm_gui", json.dumps(data))
+    json.dumps(said, allow_nan=False).encode()
+    assert ("type" in said) != bool(said.get("error") and said["reason"])
 
 
 def test_a_time_that_is_no_duration_is_left_out():
