@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+import orjson
 import polars as pl
 
-from solar_rl.actions import ACTION_FIELDS, Action
-from solar_rl.schema import TABLES, Candidate, Episode
+from solar_rl.actions import ACTION_FIELDS, Action, Box
+from solar_rl.schema import TABLES, Alternative, Candidate, Episode
 
 _FIELDS_OF = attrgetter(*ACTION_FIELDS)  # astuple copies deeply, at twenty times the cost
 _SCALARS: dict[str, Any] = {
@@ -36,7 +37,20 @@ def polars_schema(table: str) -> dict[str, Any]:
 def episodes_frame(episodes: Iterable[Episode]) -> pl.DataFrame:
     """Make the rows of table ``episodes``, sorted by key."""
     rows = [
-        (e.episode_id, e.source, e.platform, e.goal, e.app, e.ref_len, e.split, e.license) for e in episodes
+        (
+            e.episode_id,
+            e.source,
+            e.platform,
+            e.goal,
+            e.app,
+            e.ref_len,
+            e.split,
+            e.license,
+            e.category,
+            list(e.subsplits),
+            e.recorded_success,
+        )
+        for e in episodes
     ]
     return _frame("episodes", rows)
 
@@ -57,6 +71,9 @@ def steps_frame(episodes: Iterable[Episode]) -> pl.DataFrame:
             step.screen_size,
             step.app or episode.app,
             step.screen_text,
+            step.box_rule,
+            step.thought,
+            [alternative_text(each) for each in step.alternatives],
         )
         for episode in episodes
         for step in episode.steps
@@ -78,6 +95,8 @@ def candidates_frame(candidates: Iterable[Candidate]) -> pl.DataFrame:
             *_action_values(c.action),
             c.sampler_id,
             c.seed,
+            c.finish_reason,
+            c.history_dropped,
         )
         for c in candidates
     ]
@@ -96,8 +115,16 @@ def label_columns(candidates: pl.DataFrame, steps: pl.DataFrame, episodes: pl.Da
         The candidates' rows in the same order, without the texts and tokens that scoring never reads,
         with the label's columns of ``steps`` and ``ref_len``.
     """
-    unread = ["completion", "token_ids", "sampling_logprobs", "sampler_id", "seed"]
-    unread_steps = ["instruction", "image_sha256", "screen_text"]
+    unread = [
+        "completion",
+        "token_ids",
+        "sampling_logprobs",
+        "sampler_id",
+        "seed",
+        "finish_reason",
+        "history_dropped",
+    ]
+    unread_steps = ["instruction", "image_sha256", "screen_text", "box_rule", "thought"]
     return candidates.drop(unread, strict=False).join(
         steps.drop(unread_steps, strict=False).join(
             episodes.select("episode_id", "ref_len"), on="episode_id", how="left", maintain_order="left"
@@ -106,6 +133,22 @@ def label_columns(candidates: pl.DataFrame, steps: pl.DataFrame, episodes: pl.Da
         how="left",
         maintain_order="left",
     )
+
+
+def alternative_text(alternative: Alternative) -> str:
+    """Write an alternative action as the JSON object that column ``alternatives`` holds."""
+    values = {name: value for name, value in _named(alternative.action) if value is not None}
+    box = {"box": list(alternative.box)} if alternative.box else {}
+    return orjson.dumps(values | box).decode()
+
+
+def read_alternative(text: str) -> Alternative:
+    """Read an alternative action back from column ``alternatives``."""
+    values = orjson.loads(text)
+    box = values.pop("box", None)
+    if "keys" in values:
+        values["keys"] = tuple(values["keys"])
+    return Alternative(Action(**values), Box(*box) if box else None)
 
 
 def action_of(row: Mapping[str, Any], prefix: str = "") -> Action | None:
@@ -125,6 +168,10 @@ def _action_values(action: Action | None) -> Sequence[Any]:
     if action is None:
         return (None,) * len(ACTION_FIELDS)
     return [list(v) if isinstance(v, tuple) else v for v in _FIELDS_OF(action)]
+
+
+def _named(action: Action) -> Iterable[tuple[str, Any]]:
+    return zip(ACTION_FIELDS, _action_values(action), strict=True)
 
 
 def _frame(table: str, rows: list[tuple[Any, ...]]) -> pl.DataFrame:

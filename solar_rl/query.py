@@ -89,7 +89,14 @@ def connect(
     con.execute(f"SET allowed_paths = {_sql_list([path for paths in files.values() for path in paths])}")
     con.execute("SET enable_external_access = false")
     for name, paths in files.items():
-        con.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet({_sql_list(paths)})")
+        try:
+            con.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet({_sql_list(paths)})")
+        except duckdb.Error as error:
+            raise InputError(
+                f"table '{name}' can't be read: {_first_lines(error)}",
+                where=str(folder),
+                hint="`solar-rl validate` lists what is damaged; build or download it again",
+            ) from None
     con.execute(_derived_views())
     con.execute("SET lock_configuration = true")
     return con

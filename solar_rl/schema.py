@@ -17,7 +17,7 @@ from solar_rl.actions import ACTION_FIELDS, Action, Box
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SPLITS = ("train", "validation", "test")
 PLATFORMS = ("android", "desktop", "web")
 SCREEN_SIZES = ("stated", "assumed", "inferred")
@@ -46,6 +46,14 @@ class Screenshot:
 
 
 @dataclass(frozen=True)
+class Alternative:
+    """Another action that is right at a step, with its element's box in the unit square."""
+
+    action: Action
+    box: Box | None = None
+
+
+@dataclass(frozen=True)
 class Step:
     """One recorded decision of the expert.
 
@@ -61,6 +69,9 @@ class Step:
         target_box: The element that the label means, in the unit square.
         candidate_boxes: Every box that the source or its tree offers for the label.
         screen_size: Where width and height come from: stated, assumed or inferred.
+        box_rule: Which rule chose ``target_box``, such as source or smallest_clickable.
+        thought: What the source says the expert thought, if it does.
+        alternatives: Other actions that the source calls right at this step.
     """
 
     step_index: int
@@ -74,11 +85,28 @@ class Step:
     target_box: Box | None = None
     candidate_boxes: tuple[Box, ...] = ()
     screen_size: str = "stated"
+    box_rule: str | None = None
+    thought: str | None = None
+    alternatives: tuple[Alternative, ...] = ()
 
 
 @dataclass(frozen=True)
 class Episode:
-    """One expert demonstration: a goal and the steps that reach it."""
+    """One expert demonstration: a goal and the steps that reach it.
+
+    Args:
+        episode_id: Unique within a dataset.
+        source: Name of the source dataset.
+        platform: android, desktop or web.
+        goal: What the user wants, in words.
+        steps: The recorded decisions, in order.
+        split: train, validation or test.
+        app: Main app, if known.
+        license: Licence of the source.
+        category: The source's own kind of task, if it has one.
+        subsplits: The source's own finer splits that hold the episode, such as app_unseen.
+        recorded_success: Whether the source says that the demonstration reached its goal.
+    """
 
     episode_id: str
     source: str
@@ -88,6 +116,9 @@ class Episode:
     split: str = "train"
     app: str | None = None
     license: str | None = None
+    category: str | None = None
+    subsplits: tuple[str, ...] = ()
+    recorded_success: bool | None = None
 
     @property
     def ref_len(self) -> int:
@@ -120,6 +151,8 @@ class Candidate:
     parse_error: str | None = None
     token_ids: tuple[int, ...] | None = None
     sampling_logprobs: tuple[float, ...] | None = None
+    finish_reason: str | None = None
+    history_dropped: int = 0
 
 
 class Column(NamedTuple):
@@ -185,6 +218,9 @@ EPISODES = Table(
         Column("ref_len", "int32", "N_ref, the number of recorded steps", False),
         Column("split", "string", "train, validation or test", False),
         Column("license", "string", "licence of the source"),
+        Column("category", "string", "the source's own kind of task, if it has one"),
+        Column("subsplits", "list<string>", "the source's own finer splits, such as app_unseen", False),
+        Column("recorded_success", "bool", "whether the source says that the goal was reached"),
     ),
     "One row per expert demonstration.",
 )
@@ -204,6 +240,9 @@ STEPS = Table(
         Column("screen_size", "string", "where the size comes from: stated, assumed, inferred", False),
         Column("app", "string", "app in the foreground, if known"),
         Column("screen_text", "string", "the screen as text, for text-only policies"),
+        Column("box_rule", "string", "which rule chose target_box"),
+        Column("thought", "string", "the expert's recorded thought, if the source has one"),
+        Column("alternatives", "list<string>", "other right actions, each as JSON with its box", False),
     ),
     "One row per recorded step, with the expert's action as the label.",
 )
@@ -233,6 +272,8 @@ CANDIDATES = Table(
         *_action_columns("pred_", "prediction"),
         Column("sampler_id", "string", "which sampler, model and settings answered", False),
         Column("seed", "int64", "seed of this candidate", False),
+        Column("finish_reason", "string", "stop, or length where the answer was cut; null: not known"),
+        Column("history_dropped", "int32", "oldest actions left out to fit the context", False),
     ),
     "One row per sampled answer.",
 )

@@ -12,11 +12,12 @@ from solar_rl.columns import candidates_frame, episodes_frame, label_columns, st
 from solar_rl.config import DatasetConfig
 from solar_rl.episodes import checked
 from solar_rl.errors import ActionError, CheckFailed, InputError, SolarError
-from solar_rl.formats import get_format, parse_completion
+from solar_rl.formats import get_format
 from solar_rl.pipeline.work import Unit, Work
-from solar_rl.prompts import build_request, frame_of
-from solar_rl.sampling.base import Completion, Request, Sampler, candidate_seed
-from solar_rl.schema import Candidate, Episode, Reject
+from solar_rl.prompts import frame_of
+from solar_rl.sampling.base import Sampler
+from solar_rl.sampling.drive import draw
+from solar_rl.schema import Episode, Reject
 from solar_rl.shaping import Shaped, shape
 from solar_rl.validity import score
 from solar_rl.verify import describe_steps, load_verifier, verify
@@ -65,7 +66,7 @@ def build_tables(
     config: DatasetConfig, sampler: Sampler, episodes: Sequence[Episode]
 ) -> dict[str, pl.DataFrame]:
     """Sample, score and shape a handful of episodes: the tables of one unit."""
-    candidates = candidates_frame(sample(config, sampler, episodes))
+    candidates = candidates_frame(c for _, found in draw(config, sampler, episodes) for c in found)
     steps, rows = steps_frame(episodes), episodes_frame(episodes)
     shots = {s.screenshot.sha256: s.screenshot.data for e in episodes for s in e.steps if s.screenshot}
     images = pl.DataFrame(
@@ -114,42 +115,6 @@ def score_and_shape(
         described = describe_steps(steps, episodes, images())
         scores = verify(load_verifier(config.validity.verifier), described, candidates)
     return shape(labelled.select(keys).hstack(scores), config.shaping, config.advantage)
-
-
-def sample(config: DatasetConfig, sampler: Sampler, episodes: Sequence[Episode]) -> Iterator[Candidate]:
-    """Ask for N candidates at every step of the episodes and parse the answers."""
-    requests = [
-        build_request(
-            episode,
-            step,
-            config.prompt,
-            n=config.sampler.n,
-            seed=candidate_seed(config.seed, episode.episode_id, step.step_index),
-        )
-        for episode in episodes
-        for step in episode.steps
-    ]
-    for request, completions in zip(requests, sampler.sample(requests), strict=True):
-        yield from _candidates(config, sampler, request, completions)
-
-
-def _candidates(
-    config: DatasetConfig, sampler: Sampler, request: Request, completions: Sequence[Completion]
-) -> Iterator[Candidate]:
-    for index, completion in enumerate(completions):
-        action, parse_error = parse_completion(config.prompt.format, completion.text, request.frame)
-        yield Candidate(
-            episode_id=request.episode.episode_id,
-            step_index=request.step.step_index,
-            candidate_index=index,
-            completion=completion.text,
-            sampler_id=sampler.sampler_id,
-            seed=completion.seed,
-            action=action,
-            parse_error=parse_error,
-            token_ids=completion.token_ids,
-            sampling_logprobs=completion.logprobs,
-        )
 
 
 def _batches(config: DatasetConfig, builder: Builder) -> Iterator[_Batch]:

@@ -14,12 +14,23 @@ __all__ = ["Completion", "Request", "Sampler", "candidate_seed"]
 
 @dataclass(frozen=True)
 class Completion:
-    """One answer: its text and, where the sampler knows them, token ids and their log-probs."""
+    """One answer.
+
+    Args:
+        text: The answer.
+        seed: What it was drawn with.
+        token_ids: Its tokens, where the sampler knows them.
+        logprobs: Log-prob of each token at the sampling temperature, where known.
+        finish_reason: stop, or length where it was cut; None: not known.
+        history_dropped: Oldest actions that were left out of the prompt to fit the context.
+    """
 
     text: str
     seed: int
     token_ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
+    finish_reason: str | None = None
+    history_dropped: int = 0
 
 
 class Sampler(Protocol):
@@ -28,7 +39,10 @@ class Sampler(Protocol):
     sampler_id: str
 
     def sample(self, requests: Iterable[Request]) -> Iterator[list[Completion]]:
-        """Yield the ``n`` completions of each request, in the requests' order."""
+        """Yield the ``n`` completions of each request, in the requests' order.
+
+        ``requests`` may be lazy and endless: a sampler takes as many ahead as it can work on at once.
+        """
         ...
 
 

@@ -151,7 +151,7 @@ def build(folder: Path, only: tuple[str, ...] = tuple(EPISODES), *, judged: bool
         platform, width, height, app, shots, letters = EPISODES[name]
         rows["episodes"].append(
             {"episode_id": name, "source": "hand", "platform": platform, "app": app, "split": "train"}
-            | {"goal": f"Do the <{name}> task & finish it", "ref_len": len(letters)}
+            | {"goal": f"Do the <{name}> task & finish it", "ref_len": len(letters), "subsplits": []}
         )
         actions = [label(letter, step) for step, letter in enumerate(letters)]
         for step, action in enumerate(actions):
@@ -166,6 +166,7 @@ def build(folder: Path, only: tuple[str, ...] = tuple(EPISODES), *, judged: bool
                 {"episode_id": name, "step_index": step, "image_sha256": sha, "screen_width": width}
                 | {"screen_height": height, "target_box": box, "screen_size": "stated", "app": app}
                 | {"candidate_boxes": [box, [0.05, 0.1, 0.95, 0.9]] if box else [], **action}
+                | {"alternatives": []}
             )
         for candidate, bad in FAILURES[name].items():
             valid = [
@@ -184,7 +185,7 @@ def build(folder: Path, only: tuple[str, ...] = tuple(EPISODES), *, judged: bool
                 key = {"episode_id": name, "step_index": t, "candidate_index": candidate}
                 answer = prediction(action, candidate, valid[t] is not False)
                 rows["candidates"].append(
-                    {**key, "completion": json.dumps(answer), "sampler_id": "hand", "seed": 0}
+                    {**key, "completion": json.dumps(answer), "sampler_id": "hand", "seed": 0, "history_dropped": 0}
                     | {"parse_error": "no JSON in it" if answer is None else None}
                     | {f"pred_{k}": v for k, v in (answer or {}).items()}
                 )

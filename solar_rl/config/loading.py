@@ -1,0 +1,129 @@
+"""Read a config from YAML and the command line; the first problem becomes one clear line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from solar_rl.config.base import Config
+from solar_rl.config.dataset import DatasetConfig
+from solar_rl.config.sampler import SAMPLER_TYPES, AnySampler
+from solar_rl.errors import ConfigError
+from solar_rl.yaml_file import parse_scalar, read_yaml
+
+C = TypeVar("C", bound=Config)
+
+
+def load_dataset_config(path: str | Path, overrides: Mapping[str, str] | None = None) -> DatasetConfig:
+    """Read a dataset.yaml and apply dotted overrides.
+
+    Args:
+        path: The YAML file.
+        overrides: Dotted key to YAML scalar, such as {"shaping.alignment": "paper"}.
+
+    Raises:
+        ConfigError: Missing file, broken YAML, unknown key (with a suggestion) or wrong value.
+    """
+    data = read_yaml(path)
+    kind = (overrides or {}).get("sampler.type")
+    if kind is not None and kind != data.get("sampler", {}).get("type", "scripted"):
+        # another sampler: what the file says of its own kind alone means nothing to it
+        data["sampler"] = {
+            name: value for name, value in data.get("sampler", {}).items() if name in AnySampler.model_fields
+        }
+    for key, text in (overrides or {}).items():
+        set_dotted(data, key, text)
+    return validate_config(DatasetConfig, data, where=str(path), overrides=tuple(overrides or ()))
+
+
+def validate_config(
+    model: type[C], data: Mapping[str, Any], *, where: str, overrides: tuple[str, ...] = ()
+) -> C:
+    """Validate data as a config model; the first problem becomes one clear line.
+
+    Args:
+        model: The model.
+        data: What a file holds, with the command line's values put over it.
+        where: The file.
+        overrides: Dotted keys that come from the command line.
+
+    Raises:
+        ConfigError: With the dotted key, what was expected and, for an unknown key, a suggestion.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise _first_problem(model, error, where, overrides) from None
+
+
+def field_docs(model: type[BaseModel], prefix: str = "") -> list[tuple[str, str, str]]:
+    """List every field as (dotted name, default, meaning); the variants of a sampler follow each other."""
+    rows: list[tuple[str, str, str]] = []
+    for name, info in model.model_fields.items():
+        inner = [
+            part
+            for part in (info.annotation, *get_args(info.annotation))
+            if isinstance(part, type) and issubclass(part, BaseModel)
+        ]
+        if inner:
+            for part in inner:
+                rows += field_docs(part, f"{prefix}{name}.")
+        else:
+            default = "required" if info.is_required() else str(info.default)
+            rows.append((f"{prefix}{name}", default, info.description or ""))
+    return rows
+
+
+def _first_problem(
+    model: type[Config], error: ValidationError, where: str, overrides: tuple[str, ...]
+) -> ConfigError:
+    problems = error.errors()
+    problem = next((p for p in problems if p["type"] == "extra_forbidden"), problems[0])
+    key = _dotted(problem["loc"])
+    where = "command line" if any(key == name or key.startswith(f"{name}.") for name in overrides) else where
+    others = sorted({_dotted(each["loc"]) for each in problems} - {key, ""})
+    more = f"; wrong too: {', '.join(others)}" if others else ""
+    if problem["type"] == "extra_forbidden":
+        name = str(problem["loc"][-1])
+        known = sorted(_all_field_names(model))
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean '{close[0]}'?" if close else "`solar-rl build --fields` lists every key"
+        return ConfigError(f"unknown key '{key}'{more}", where=where, hint=hint)
+    if problem["type"] == "missing":
+        return ConfigError(f"key '{key}' is missing{more}", where=where)
+    message = problem["msg"].removeprefix("Value error, ")
+    got = "" if problem["type"] == "value_error" else f", got {problem['input']!r}"
+    return ConfigError(f"'{key}': {message}{got}{more}" if key else f"{message}{more}", where=where)
+
+
+def _dotted(location: tuple[int | str, ...]) -> str:
+    """Spell a place in the config as a user does: pydantic puts a union's variant in between."""
+    return ".".join(str(part) for part in location if part not in SAMPLER_TYPES)
+
+
+def _all_field_names(model: type[BaseModel]) -> set[str]:
+    names: set[str] = set()
+    for name, info in model.model_fields.items():
+        names.add(name)
+        for part in (info.annotation, *get_args(info.annotation)):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                names |= _all_field_names(part)
+    return names
+
+
+def set_dotted(data: dict[str, Any], key: str, text: str) -> None:
+    """Set a dotted key of nested mappings to a YAML scalar.
+
+    Raises:
+        ConfigError: A parent of the key is a value.
+    """
+    *parents, last = key.split(".")
+    for part in parents:
+        data = data.setdefault(part, {})
+        if not isinstance(data, dict):
+            raise ConfigError(f"'{key}' does not name a field: '{part}' is a value", where=f"--{key}")
+    data[last] = parse_scalar(text)

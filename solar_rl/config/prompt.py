@@ -1,0 +1,28 @@
+"""The ``prompt`` block: how a step is put to a policy."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from solar_rl.config.base import Config
+
+
+class PromptConfig(Config):
+    """How a step is put to a policy."""
+
+    format: str = "qwen25vl_mobile_use"
+    """Output format that is asked for and parsed (contract: output formats)."""
+    level: Literal["high", "low"] = "high"
+    """high: the goal alone; low: the step's instruction is given too."""
+    history: Literal["expert", "none"] = "expert"
+    """Earlier actions in the prompt: the recorded ones, or none."""
+    history_steps: int | None = Field(default=None, ge=1)
+    """At most this many earlier actions, the newest kept (default: all)."""
+    observation: Literal["image", "text", "both"] = "image"
+    """What the policy sees of the screen: the screenshot, the accessibility tree as text, or both."""
+    min_pixels: int = Field(default=3136, ge=784)
+    """Smallest image area after smart_resize (Qwen2.5-VL's default: 56 * 56)."""
+    max_pixels: int = Field(default=12_845_056, ge=784)
+    """Largest image area after smart_resize (Qwen2.5-VL's default: 16384 * 28 * 28)."""
