@@ -14,7 +14,7 @@ from solar_rl.schema import Episode, Step
 
 from .android_control import AndroidControl
 from .android_control.jsonl import JsonlBuilder, read_list
-from .android_control.screen import Screen, infer_screen, read_boxes, smallest_holding
+from .android_control.screen import LISTED, Screen, infer_screen, read_boxes, smallest_holding
 from .android_control.vocabulary import at_step, read_action, read_optional_text, read_point, read_text
 
 
@@ -77,15 +77,17 @@ def _screen(actions: list[dict[str, Any]]) -> Screen:
 
 def _step(index: int, fields: dict[str, Any], instruction: Any, boxes: list[Any], screen: Screen) -> Step:
     action, candidates = read_action(fields, screen), read_boxes(boxes, screen)
+    target = smallest_holding(candidates, action.x, action.y)
     return Step(
         index,
         action,
         screen.width,
         screen.height,
         instruction=read_optional_text({"step_instruction": instruction}, "step_instruction"),
-        target_box=smallest_holding(candidates, action.x, action.y),
+        target_box=target,
         candidate_boxes=candidates,
         screen_size=screen.origin,
+        box_rule=LISTED if target else None,
     )
 
 

@@ -1,13 +1,14 @@
 """UI-S1's lines: AndroidControl episodes in the vocabulary of Qwen's mobile_use tool.
 
-There are two kinds. Lines for evaluation carry ``check_options`` with candidate boxes and a swipe's
+There are three kinds. Lines for evaluation carry ``check_options`` with candidate boxes and a swipe's
 direction, and end with the last recorded action; lines for training carry one box and end with
-``terminate``. Screenshots are named but lie elsewhere: option ``images`` says where.
+``terminate``; lines with thoughts carry a ``thought`` a step and end with ``terminate`` too. Screenshots are
+named but lie elsewhere: option ``images`` says where.
 
 A swipe is written as a path through the middle of the screen, which is the converter's and not the
 expert's. The direction is what AndroidControl recorded: the content's. Paths don't agree with it in one
-way: for evaluation vertical ones follow the finger and horizontal ones the content, for training the
-vertical ones follow the content. Each path is turned so that it is the finger's.
+way: for evaluation and with thoughts vertical ones follow the finger and horizontal ones the content, for
+training the vertical ones follow the content. Each path is turned so that it is the finger's.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from solar_rl.schema import Episode, Screenshot, Step
 
 from .android_control import AndroidControl
 from .android_control.jsonl import JsonlBuilder, read_list
-from .android_control.screen import LARGE, Screen, infer_screen, number, read_boxes, smallest_holding
+from .android_control.screen import LARGE, LISTED, Screen, infer_screen, number, read_boxes, smallest_holding
 from .android_control.vocabulary import at_step, point_action, read_direction, read_optional_text, read_text
 
 CITATION = """@article{lu2025uis1,
@@ -45,16 +46,22 @@ class Options(Config):
 
     images: str | None = None
     """Folder of the screenshots, named ``<episode>_<step>.png`` (default: none are read)."""
-    variant: Literal["auto", "evaluation", "training"] = "auto"
-    """Which kind of lines: decides how a swipe's path is read. auto: by ``check_options``."""
+    variant: Literal["auto", "evaluation", "training", "thoughts"] = "auto"
+    """Which kind of lines: decides how a swipe's path is read. auto: evaluation where a step has
+    ``check_options``, thoughts where one has ``thought``, else training."""
     split: Literal["train", "validation", "test"] | None = None
-    """Split of every episode (default: test for evaluation lines, train for training lines)."""
+    """Split of every episode (default: test for evaluation lines, train for the others)."""
     swipe_paths: bool = True
     """Keep a swipe's path. Off: a scroll is its direction alone, as AndroidControl recorded it."""
+    unsuccessful: Literal["reject", "keep"] = "reject"
+    """What becomes of a line with ``is_successful: false``: a reject, or an episode whose
+    ``recorded_success`` is false."""
+    descriptions: bool = False
+    """Take ``action_description``, which a model wrote, as the instruction of a step that has none."""
 
 
 class UiS1(JsonlBuilder):
-    """Reads UI-S1's evaluation and training lines."""
+    """Reads UI-S1's lines for evaluation, for training, and with thoughts."""
 
     name = "ui_s1"
     license = "mit"
@@ -68,7 +75,7 @@ class UiS1(JsonlBuilder):
             raise ConfigError("no such folder", where=f"source.options.images {self.options.images}")
 
     def episode_id(self, row: dict[str, Any], number: int) -> str:
-        """Return the line's id; training lines have it in their screenshots' names only."""
+        """Return the line's id; all but evaluation lines have it in their screenshots' names only."""
         if "episode_id" in row:
             return super().episode_id(row, number)
         names = [_screenshot_name(step) for step in read_list(row, "steps", dict)[:1]]
@@ -80,54 +87,66 @@ class UiS1(JsonlBuilder):
         Raises:
             RecordError: What is broken, and at which step.
         """
-        if row.get("is_successful") is False:
+        success = row.get("is_successful")
+        if success is not None and not isinstance(success, bool):
+            raise RecordError("bad_value", f"is_successful is {success!r}, expected true or false")
+        if success is False and self.options.unsuccessful == "reject":
             raise RecordError("unsuccessful", "the episode is marked as not successful")
         rows = read_list(row, "steps", dict)
         if not rows:
             raise RecordError("no_steps", "the episode has no steps")
-        training = self._is_training(rows)
-        steps = tuple(self._steps(rows, training))
+        variant = self._variant(rows)
+        steps = tuple(self._steps(rows, variant))
         return Episode(
             episode_id,
             source=self.name,
             platform="android",
             goal=read_text(row, "goal"),
             steps=steps,
-            split=self.options.split or ("train" if training else "test"),
+            split=self.options.split or ("test" if variant == "evaluation" else "train"),
             app=next((step.action.app_name for step in steps if step.action.app_name), None),
             license=self.license,
+            recorded_success=success,
         )
 
-    def _is_training(self, rows: list[dict[str, Any]]) -> bool:
-        if self.options.variant == "auto":
-            return not any("check_options" in row for row in rows)
-        return bool(self.options.variant == "training")
+    def _variant(self, rows: list[dict[str, Any]]) -> str:
+        if self.options.variant != "auto":
+            return str(self.options.variant)
+        marks = {"check_options": "evaluation", "thought": "thoughts"}
+        return next((kind for mark, kind in marks.items() if any(mark in row for row in rows)), "training")
 
-    def _steps(self, rows: list[dict[str, Any]], training: bool) -> Iterator[Step]:
+    def _steps(self, rows: list[dict[str, Any]], variant: str) -> Iterator[Step]:
         inferred = _infer(rows)
         for index, row in enumerate(rows):
             with at_step(index):
-                step = self._step(index, row, inferred, training)
+                step = self._step(index, row, inferred, variant)
             yield step
 
-    def _step(self, index: int, row: dict[str, Any], inferred: Screen, training: bool) -> Step:
+    def _step(self, index: int, row: dict[str, Any], inferred: Screen, variant: str) -> Step:
         screenshot = self._screenshot(row)
         screen = Screen(screenshot.width, screenshot.height) if screenshot else inferred
         content = _object(row, "action_content")
         checks = _object(row, "check_options") if "check_options" in row else {}
-        action = self._action(content, checks, screen, training)
+        action = self._action(content, checks, screen, variant)
         boxes = read_boxes(checks.get("candidate_bbox", content.get("bbox")), screen)
+        target = smallest_holding(boxes, action.x, action.y)
         return Step(
             index,
             action,
             screen.width,
             screen.height,
-            instruction=read_optional_text(row, "step_instruction"),
+            instruction=self._instruction(row),
             screenshot=screenshot,
-            target_box=smallest_holding(boxes, action.x, action.y),
+            target_box=target,
             candidate_boxes=boxes,
             screen_size=screen.origin,
+            box_rule=LISTED if target else None,
+            thought=read_optional_text(row, "thought"),
         )
+
+    def _instruction(self, row: dict[str, Any]) -> str | None:
+        described = read_optional_text(row, "action_description") if self.options.descriptions else None
+        return read_optional_text(row, "step_instruction") or described
 
     def _screenshot(self, row: dict[str, Any]) -> Screenshot | None:
         if self.options.images is None:
@@ -140,13 +159,13 @@ class UiS1(JsonlBuilder):
         return Screenshot(data, *check_image(data))
 
     def _action(
-        self, content: dict[str, Any], checks: dict[str, Any], screen: Screen, training: bool
+        self, content: dict[str, Any], checks: dict[str, Any], screen: Screen, variant: str
     ) -> Action:
         kind = content.get("action")
         if kind in ("click", "long_press"):
             return point_action(kind, *_point(content, "coordinate"), screen)
         if kind == "swipe":
-            return self._scroll(content, checks, screen, training)
+            return self._scroll(content, checks, screen, variant)
         if kind == "type":
             return Action("input_text", text=read_text(content, "text"))
         if kind == "open":
@@ -160,11 +179,11 @@ class UiS1(JsonlBuilder):
         raise RecordError("unknown_action", f"unknown action {kind!r}, expected one of {', '.join(_ACTIONS)}")
 
     def _scroll(
-        self, content: dict[str, Any], checks: dict[str, Any], screen: Screen, training: bool
+        self, content: dict[str, Any], checks: dict[str, Any], screen: Screen, variant: str
     ) -> Action:
         start, end = _point(content, "coordinate"), _point(content, "coordinate2")
         along = path_direction(*start, *end)
-        follows_finger = not training and along in ("up", "down")
+        follows_finger = variant != "training" and along in ("up", "down")
         direction = opposite(along) if follows_finger else along
         if "direction" in checks:
             direction = read_direction(checks)

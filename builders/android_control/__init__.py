@@ -6,7 +6,6 @@ step, unless ``finished_step`` asks for one.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -18,16 +17,17 @@ from solar_rl.builder import Builder
 from solar_rl.config import Config, SourceConfig
 from solar_rl.errors import ConfigError, RecordError
 from solar_rl.images import check_image
-from solar_rl.schema import SPLITS, Episode, Reject, Screenshot, Step
+from solar_rl.schema import Episode, Reject, Screenshot, Step
 
 from .forest import Forest, app_name
 from .messages import parse_example
 from .screen import Screen
+from .splits import read_splits, read_subsplits
 from .tfrecord import read_records
 from .vocabulary import at_step, read_action, read_json, read_point
 
 _FILES = "android_control-*-of-*"
-_SPLITS = "splits.json"
+_SPLITS, _SUBSPLITS = "splits.json", "test_subsplits.json"
 _FINISHED = Action("finished", status="complete")
 
 CITATION = """@article{li2024effects,
@@ -44,6 +44,9 @@ class Options(Config):
 
     splits: str | None = None
     """splits.json of the release (default: the one beside the files, if any). Ids outside it: train."""
+    subsplits: str | None = None
+    """test_subsplits.json of the release (default: the one beside the files, if any): which test episodes
+    are in-domain (IDD), or of an app, task or category that training never saw."""
     finished_step: bool = False
     """Add a last step, finished, on the screen after the last action. The release has no such action."""
 
@@ -60,7 +63,8 @@ class AndroidControl(Builder):
 
     def __init__(self, source: SourceConfig) -> None:
         super().__init__(source)
-        self._split_of = _read_splits(self._splits_file)
+        self._split_of = read_splits(self._splits_file)
+        self._subsplits_of = read_subsplits(self._subsplits_file)
         if not self.shards():
             raise ConfigError(
                 f"holds no file {_FILES}",
@@ -74,15 +78,22 @@ class AndroidControl(Builder):
 
     @cached_property
     def _splits_file(self) -> Path | None:
-        if self.options.splits is not None:
-            return Path(self.options.splits)
-        beside = self._folder / _SPLITS
+        return self._beside(self.options.splits, _SPLITS)
+
+    @cached_property
+    def _subsplits_file(self) -> Path | None:
+        return self._beside(self.options.subsplits, _SUBSPLITS)
+
+    def _beside(self, given: str | None, name: str) -> Path | None:
+        if given is not None:
+            return Path(given)
+        beside = self._folder / name
         return beside if beside.is_file() else None
 
     def source_files(self) -> list[Path]:
-        """List the shards, and splits.json where there is one."""
+        """List the shards, and the files of splits where there are any."""
         files = [self._folder / shard for shard in self.shards()]
-        return [*files, self._splits_file] if self._splits_file else files
+        return files + [file for file in (self._splits_file, self._subsplits_file) if file]
 
     def shards(self) -> list[str]:
         """List the TFRecord files by name."""
@@ -112,15 +123,17 @@ class AndroidControl(Builder):
             raise RecordError("empty_text", "the goal is empty")
         steps = self._steps(features)
         opened = next((s.action.app_name for s in steps if s.action.action_type == "open_app"), None)
+        subsplits = self._subsplits_of.get(episode_id, ())
         return Episode(
             episode_id,
             source=self.name,
             platform="android",
             goal=goal,
             steps=steps,
-            split=self._split_of.get(episode_id, "train"),
+            split=self._split_of.get(episode_id, "test" if subsplits else "train"),
             app=opened or _main_app(steps),
             license=self.license,
+            subsplits=subsplits,
         )
 
     def _steps(self, features: dict[str, Any]) -> tuple[Step, ...]:
@@ -170,7 +183,7 @@ class _Screens:
         action = read_action(fields, screen) if fields is not None else _FINISHED
         point = read_point(fields) if fields is not None else None
         forest = Forest(self._trees[index], screen)
-        target, boxes = forest.boxes(*point) if point else (None, ())
+        rule, boxes = forest.boxes(*point) if point else (None, ())
         text = _text(instruction, "step_instruction") if instruction else ""
         return Step(
             index,
@@ -180,8 +193,9 @@ class _Screens:
             screenshot=Screenshot(image, *size),
             screen_text=forest.text(),
             app=app_name(forest.package(), opened),
-            target_box=target,
+            target_box=boxes[0] if boxes else None,
             candidate_boxes=boxes,
+            box_rule=rule,
         )
 
 
@@ -224,23 +238,6 @@ def _main_app(steps: Sequence[Step]) -> str | None:
     """Return the app that most steps are taken in, the earlier one when two tie."""
     counts = Counter(step.app for step in steps if step.app)
     return max(counts, key=lambda app: counts[app], default=None)
-
-
-def _read_splits(file: Path | None) -> dict[str, str]:
-    if file is None:
-        return {}
-    where = f"splits file {file}"
-    try:
-        splits = json.loads(file.read_bytes())
-    except FileNotFoundError:
-        raise ConfigError("no such file", where=where, hint="check source.options.splits") from None
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"can't be read as JSON ({error})", where=where) from error
-    if not isinstance(splits, dict) or not all(isinstance(ids, list) for ids in splits.values()):
-        raise ConfigError("expected an object of lists of ids, one list a split", where=where)
-    if unknown := sorted(set(splits) - set(SPLITS)):
-        raise ConfigError(f"unknown split '{unknown[0]}', expected {', '.join(SPLITS)}", where=where)
-    return {str(episode_id): split for split, ids in splits.items() for episode_id in ids}
 
 
 BUILDER = AndroidControl

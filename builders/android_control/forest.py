@@ -14,6 +14,9 @@ from .screen import Screen
 CONTAINER_SHARE = 0.25
 """A clickable box that covers this share of the screen or more is a container. Source: ours, as the
 ``max_box_area`` of the validity rules."""
+SMALLEST, CLICKABLE = "smallest", "smallest_clickable"
+"""What ``steps.box_rule`` calls the two ways to a target: the smallest box that holds the label, or the
+smallest clickable one around that."""
 _LONGEST_LABEL = 100
 _APPLICATION, _SYSTEM = 1, 3
 """Window types: an app's own window; status bar, navigation bar and notification shade."""
@@ -94,7 +97,7 @@ class Forest:
                     return str(node.package_name)
         return None
 
-    def boxes(self, x: float, y: float) -> tuple[Box | None, tuple[Box, ...]]:
+    def boxes(self, x: float, y: float) -> tuple[str | None, tuple[Box, ...]]:
         """Find the element that a point means, and the boxes around it.
 
         The smallest visible box that holds the point is taken; when it doesn't react to a tap itself (a
@@ -106,9 +109,9 @@ class Forest:
             y: Pixels from the top edge.
 
         Returns:
-            The target box (None where no box holds the point), and all boxes that hold the point from the
-            target outwards, the smallest first, in the unit square. Smaller ones are parts of the target:
-            whoever taps beside the word in a button still taps the button.
+            Which rule found the target (None where no box holds the point), and all boxes that hold the
+            point from the target outwards, the smallest first, in the unit square. Smaller ones are parts
+            of the target: whoever taps beside the word in a button still taps the button.
 
         Source: ours, because the smallest box alone is often the text inside a button, and the smallest
         clickable one can lie behind a pop-up (episode 20 of AndroidControl: "Close ad").
@@ -118,8 +121,9 @@ class Forest:
             return None, ()
         limit = CONTAINER_SHARE * self._screen.width * self._screen.height
         around = (i for i, n in enumerate(held) if n.clickable and n.area < limit and n.encloses(held[0]))
-        boxes = tuple(dict.fromkeys(self._unit(node) for node in held[next(around, 0) :]))
-        return boxes[0], boxes
+        found = next(around, None)
+        boxes = tuple(dict.fromkeys(self._unit(node) for node in held[found or 0 :]))
+        return SMALLEST if found is None else CLICKABLE, boxes
 
     def _unit(self, node: Node) -> Box:
         width, height = self._screen.width, self._screen.height

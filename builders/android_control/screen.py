@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from solar_rl.actions import Box
 from solar_rl.errors import RecordError
 
+LISTED = "smallest_listed"
+"""What ``steps.box_rule`` calls a target that is the smallest of the boxes which the source lists."""
 _LARGEST = 1e9
 
 
