@@ -7,6 +7,7 @@ suggestion. ``digest`` hashes what changes results and leaves out what only chan
 from solar_rl.config.base import SPEED_ONLY, Config
 from solar_rl.config.dataset import DatasetConfig
 from solar_rl.config.loading import field_docs, load_dataset_config, set_dotted, validate_config
+from solar_rl.config.privacy import PrivacyConfig
 from solar_rl.config.prompt import PromptConfig
 from solar_rl.config.rewards import AdvantageConfig, ShapingConfig, ValidityConfig
 from solar_rl.config.sampler import AnySampler, RecordedSampler, Sampler, ScriptedSampler, TransformersSampler
@@ -18,6 +19,7 @@ __all__ = [
     "AnySampler",
     "Config",
     "DatasetConfig",
+    "PrivacyConfig",
     "PromptConfig",
     "RecordedSampler",
     "Sampler",

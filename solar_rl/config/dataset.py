@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from solar_rl.config.base import SPEED_ONLY, Config
+from solar_rl.config.privacy import PrivacyConfig
 from solar_rl.config.prompt import PromptConfig
 from solar_rl.config.rewards import AdvantageConfig, ShapingConfig, ValidityConfig
 from solar_rl.config.sampler import Sampler, ScriptedSampler
@@ -27,15 +28,25 @@ class DatasetConfig(Config):
     seed: int = Field(default=0, ge=0, lt=2**31)
     """Build seed: every candidate's seed comes from it, the episode and the step."""
     source: SourceConfig
+    """Where the demonstrations come from; key ``sources`` beside it is short for ``source.sources``."""
     prompt: PromptConfig = PromptConfig()
     sampler: Sampler = ScriptedSampler()
     validity: ValidityConfig = ValidityConfig()
     shaping: ShapingConfig = ShapingConfig()
     advantage: AdvantageConfig = AdvantageConfig()
+    privacy: PrivacyConfig = PrivacyConfig()
     preview_rows: int = Field(default=200, ge=0)
     """About this many rows in table preview."""
     shard_episodes: int = Field(default=64, ge=1, json_schema_extra=SPEED_ONLY)
     """Episodes a unit of work: what a kill can cost."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _several_sources(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "sources" not in data:
+            return data
+        data = dict(data)
+        return data | {"source": {**(data.get("source") or {}), "sources": data.pop("sources")}}
 
     @field_validator("sampler", mode="before")
     @classmethod
