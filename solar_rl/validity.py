@@ -4,6 +4,9 @@ Three questions in turn. Can the label be judged at all? If not the candidate is
 is null but the reason, never 0. Is the answer an action of the label's type with all it needs? If not,
 s = 0 and invalid, whatever the thresholds. The rest goes to the rule of its action type (solar_rl/rules).
 
+A step may have other right answers beside its label: the source calls each of them right, so a candidate
+has its best verdict over all of them, with that one's evidence (solar_rl/rules/alternatives.py).
+
 Any function from the same rows to the same columns, such as a learned verifier, can stand in for
 ``score``: nothing downstream looks at anything but these columns.
 """
@@ -17,7 +20,7 @@ import polars as pl
 from solar_rl.actions import ACTION_FIELDS, DIRECTIONS, POINT_ACTIONS
 from solar_rl.columns import polars_type
 from solar_rl.config import ValidityConfig
-from solar_rl.rules import places, words
+from solar_rl.rules import alternatives, places, words
 from solar_rl.schema import SCORE_COLUMNS
 
 Rule = Callable[[pl.DataFrame, ValidityConfig], pl.DataFrame]
@@ -53,16 +56,28 @@ def score(frame: pl.DataFrame, config: ValidityConfig) -> pl.DataFrame:
 
     Args:
         frame: One row per candidate: the label columns of ``steps`` (with target_box and
-            candidate_boxes), ``parse_error`` and the pred_ columns of ``candidates``. More columns are
-            ignored.
+            candidate_boxes, and ``alternatives`` where steps have any), ``parse_error`` and the pred_ columns
+            of ``candidates``. More columns are ignored.
         config: Thresholds and kernel widths.
 
     Returns:
         The columns ``SCORE_COLUMNS``, one row per candidate in the order of the input.
 
-    Source: method.md, section 2; the paper for what is compared, ours for every constant.
+    Source: method.md, section 2; the paper for what is compared, ours for every constant and for taking the
+    best of several right answers.
     """
     rows = frame.select(pl.col(name).cast(dtype) for name, dtype in _INPUTS.items()).with_row_index("row")
+    scores = _by_label(rows, config)
+    if "alternatives" in frame.columns and frame["alternatives"].list.len().sum():
+        others = alternatives.as_labels(rows, frame["alternatives"], _INPUTS)
+        rivals = _by_label(others.drop("row").with_row_index("row"), config)
+        rivals = rivals.with_columns(others.select("row", "text"))
+        scores = alternatives.best(scores, rivals)
+    return scores.select(list(_OUTPUTS))
+
+
+def _by_label(rows: pl.DataFrame, config: ValidityConfig) -> pl.DataFrame:
+    """Score rows against their own labels alone; returns ``row`` and the verdict, in the order of ``row``."""
     rows = rows.with_columns(unscored_reason=_label_fault())
     rows = rows.with_columns(fault=pl.when(pl.col("unscored_reason").is_null()).then(_answer_fault()))
     unscored, failed = rows["unscored_reason"].is_not_null(), rows["fault"].is_not_null()
@@ -72,7 +87,7 @@ def score(frame: pl.DataFrame, config: ValidityConfig) -> pl.DataFrame:
         _failed(rows.filter(failed)),
         *_judge(rows.filter(~unscored & ~failed), config),
     ]
-    return pl.concat(parts, how="diagonal").sort("row").select(list(_OUTPUTS))
+    return pl.concat(parts, how="diagonal").sort("row").select("row", *_OUTPUTS)
 
 
 def _judge(rows: pl.DataFrame, config: ValidityConfig) -> Iterator[pl.DataFrame]:

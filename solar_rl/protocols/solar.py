@@ -54,7 +54,7 @@ PROTOCOL = Protocol(
         open_app="similarity of the name >= 0.8",
         wait_finish="wait: type only; finish: the status",
         dropped="labels that can't be judged",
-        faults="none known; a right action other than the recorded one is wrong here too",
+        faults="none known; a right action that the source does not list is wrong here too",
     ),
     rows=judge,
     evidence=_EVIDENCE,
