@@ -7,7 +7,7 @@ the tables of a dataset. The wording is ours.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from solar_rl.actions import Action
@@ -17,6 +17,14 @@ from solar_rl.formats import get_format
 from solar_rl.formats.base import Frame
 from solar_rl.formats.resize import smart_resize
 from solar_rl.schema import Episode, Step
+
+
+@dataclass(frozen=True)
+class Past:
+    """An earlier step as the history tells it: what was done and, where known, the thought behind it."""
+
+    action: Action
+    thought: str | None = None
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,10 @@ class Request:
         images: Encoded screenshots in the order of the messages' image parts.
         frame: Size of the last screenshot as the model sees it.
         n: Number of candidates.
-        seed: Seed of candidate 0; candidate k has ``seed + k``.
+        seed: Seed of the first of them; the next has ``seed + 1``.
+        past: The whole history, oldest first; the config decides how much of it ``messages`` show.
+        config: How the step is put.
+        first: Index of the first candidate, where earlier ones were asked for before.
     """
 
     episode: Episode
@@ -40,9 +51,26 @@ class Request:
     frame: Frame
     n: int
     seed: int
+    past: tuple[Past, ...]
+    config: PromptConfig
+    first: int = 0
+
+    @property
+    def shown(self) -> int:
+        """Return how many earlier actions the prompt shows."""
+        return shown_steps(len(self.past), self.config)
 
 
-def build_request(episode: Episode, step: Step, config: PromptConfig, *, n: int, seed: int) -> Request:
+def build_request(
+    episode: Episode,
+    step: Step,
+    config: PromptConfig,
+    *,
+    n: int,
+    seed: int,
+    past: Sequence[Past] | None = None,
+    first: int = 0,
+) -> Request:
     """Put one recorded step to a policy.
 
     Args:
@@ -50,34 +78,65 @@ def build_request(episode: Episode, step: Step, config: PromptConfig, *, n: int,
         step: One of its steps.
         config: How it is put.
         n: Number of candidates.
-        seed: Seed of candidate 0 (``sampling.base.candidate_seed``); candidate k has ``seed + k``.
+        seed: Seed of the first of them: ``sampling.base.candidate_seed`` plus ``first``.
+        past: Every earlier step as the history tells it (default: as it was recorded).
+        first: Index of the first candidate.
 
     Raises:
         ActionError: An earlier action can't be written in the format; names the episode and the step.
     """
-    image = uses_image(step, config)
-    frame = frame_of(step, config)
+    history = recorded_past(episode, step) if past is None else tuple(past)
+    frame, screens = frame_of(step, config), _screens(episode, step, config)
     try:
-        chat = messages(episode, step, config)
+        chat = messages_for(
+            episode.goal,
+            step.instruction,
+            history,
+            frame,
+            step.screen_text,
+            config,
+            screens=len(screens),
+        )
     except ActionError as error:
         where = f"episode {episode.episode_id}, history of step {step.step_index}"
         raise ActionError(error.message, where=where, hint=error.hint) from None
-    images = (step.screenshot.data,) if image and step.screenshot else ()
-    return Request(episode, step, chat, images, frame, n, seed)
+    return Request(episode, step, chat, screens, frame, n, seed, history, config, first)
 
 
-def messages(episode: Episode, step: Step, config: PromptConfig) -> list[dict[str, Any]]:
-    """Return the chat messages of one recorded step."""
-    history = [earlier.action for earlier in episode.steps if earlier.step_index < step.step_index]
-    return messages_for(
-        episode.goal,
-        step.instruction,
-        history,
-        frame_of(step, config),
-        step.screen_text,
-        config,
-        image=uses_image(step, config),
+def without_oldest(request: Request, dropped: int) -> Request:
+    """Return the same request with the ``dropped`` oldest of its shown actions left out.
+
+    Raises:
+        ValueError: It doesn't show so many.
+    """
+    kept = request.shown - dropped
+    if dropped < 0 or kept < 0:
+        raise ValueError(f"{request.shown} actions are shown, {dropped} can't be left out")
+    shorter = {"history_steps": kept} if kept else {"history": "none"}
+    config = request.config.model_copy(update=shorter)
+    built = build_request(
+        request.episode, request.step, config, n=request.n, seed=request.seed, past=request.past
     )
+    return replace(request, messages=built.messages)
+
+
+def recorded_past(episode: Episode, step: Step) -> tuple[Past, ...]:
+    """Return what the expert did before a step."""
+    return tuple(Past(e.action, e.thought) for e in episode.steps if e.step_index < step.step_index)
+
+
+def shown_steps(past: int, config: PromptConfig) -> int:
+    """Return how many of so many earlier actions a prompt shows."""
+    return 0 if config.history == "none" else min(past, config.history_steps or past)
+
+
+def _screens(episode: Episode, step: Step, config: PromptConfig) -> tuple[bytes, ...]:
+    """Return the screenshots that the prompt of a step holds, oldest first."""
+    if not uses_image(step, config):
+        return ()
+    first = step.step_index - config.screenshots + 1
+    around = (e for e in episode.steps if first <= e.step_index <= step.step_index)
+    return tuple(e.screenshot.data for e in around if e.screenshot is not None)
 
 
 def uses_image(step: Step, config: PromptConfig) -> bool:
@@ -111,23 +170,24 @@ def frame_for(width: int, height: int, config: PromptConfig, *, image: bool = Tr
 def messages_for(
     goal: str,
     instruction: str | None,
-    history: Sequence[Action],
+    past: Sequence[Past],
     frame: Frame,
     screen_text: str | None,
     config: PromptConfig,
     *,
-    image: bool = True,
+    screens: int = 1,
 ) -> list[dict[str, Any]]:
     """Return the chat messages for a step given as plain values.
 
     Args:
         goal: What the user wants.
         instruction: Low-level instruction; used at level ``low`` only.
-        history: Every earlier action, oldest first; the config decides how many are shown.
+        past: Every earlier step, oldest first; the config decides how many are shown.
         frame: Size of the screen as the policy sees it.
         screen_text: The screen as text; used where the observation is text or both.
         config: How the step is put.
-        image: Whether there is a screenshot; the caller passes its bytes beside the messages.
+        screens: Number of screenshots, the current one last; the caller passes their bytes beside the
+            messages.
 
     Raises:
         ActionError: An earlier action can't be written in the format.
@@ -136,25 +196,37 @@ def messages_for(
     >>> chat[1]["content"][0]["text"]
     'Goal: Wait'
     """
-    fmt = get_format(config.format)
     lines = [f"Goal: {goal}"]
     if config.level == "low" and instruction:
         lines.append(f"This step: {instruction}")
-    lines += _history_lines(history, frame, config)
+    lines += _history_lines(past, frame, config)
     if config.observation != "image" and screen_text:
         lines.append(f"Screen:\n{screen_text}")
-    content: list[dict[str, Any]] = [{"type": "text", "text": "\n".join(lines)}]
-    if image and config.observation != "text":
-        content.append({"type": "image"})
-    system = [{"type": "text", "text": fmt.system_prompt(frame)}]
+    content = [_text("\n".join(lines)), *_image_parts(0 if config.observation == "text" else screens)]
+    system = [_text(get_format(config.format).system_prompt(frame))]
     return [{"role": "system", "content": system}, {"role": "user", "content": content}]
 
 
-def _history_lines(history: Sequence[Action], frame: Frame, config: PromptConfig) -> list[str]:
-    if config.history == "none" or not history:
-        return []
-    fmt = get_format(config.format)
-    first = max(0, len(history) - (config.history_steps or len(history)))
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _image_parts(screens: int) -> list[dict[str, Any]]:
+    """Return the image parts, each named where there are several."""
+    if screens < 2:
+        return [{"type": "image"}] * screens
+    names = [*(f"{back} before:" for back in range(screens - 1, 0, -1)), "Now:"]
+    return [part for name in names for part in (_text(name), {"type": "image"})]
+
+
+def _history_lines(past: Sequence[Past], frame: Frame, config: PromptConfig) -> list[str]:
+    first = len(past) - shown_steps(len(past), config)
+    shown = [_history_line(each, frame, config) for each in past[first:]]
+    return ["Actions so far:", *(f"{first + i}. {line}" for i, line in enumerate(shown, 1))] if shown else []
+
+
+def _history_line(each: Past, frame: Frame, config: PromptConfig) -> str:
     # One line an action: the line breaks that a format puts around its tags say nothing here.
-    shown = (" ".join(fmt.render(action, frame).splitlines()) for action in history[first:])
-    return ["Actions so far:", *(f"{first + i}. {line}" for i, line in enumerate(shown, start=1))]
+    line = " ".join(get_format(config.format).render(each.action, frame).splitlines())
+    thought = " ".join((each.thought or "").split()) if config.history_thoughts else ""
+    return f"{thought} {line}" if thought else line

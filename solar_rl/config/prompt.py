@@ -16,10 +16,18 @@ class PromptConfig(Config):
     """Output format that is asked for and parsed (contract: output formats)."""
     level: Literal["high", "low"] = "high"
     """high: the goal alone; low: the step's instruction is given too."""
-    history: Literal["expert", "none"] = "expert"
-    """Earlier actions in the prompt: the recorded ones, or none."""
+    history: Literal["expert", "candidate", "none"] = "expert"
+    """Earlier actions in the prompt: the recorded ones, the candidate's own (sampling then goes step by step
+    along the episode), or none."""
+    after_mismatch: Literal["expert", "own"] = "expert"
+    """With history candidate: what the history says of an action that was not valid. expert: the recorded one,
+    as UI-S1 patches it; own: what the candidate did. The screens are the expert's either way. [ours]"""
+    history_thoughts: bool = False
+    """Show the thought before each earlier action: the recorded one, or the candidate's own."""
     history_steps: int | None = Field(default=None, ge=1)
     """At most this many earlier actions, the newest kept (default: all)."""
+    screenshots: int = Field(default=1, ge=1, le=16)
+    """Show the last so many screenshots, the current one included."""
     observation: Literal["image", "text", "both"] = "image"
     """What the policy sees of the screen: the screenshot, the accessibility tree as text, or both."""
     min_pixels: int = Field(default=3136, ge=784)

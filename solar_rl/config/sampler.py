@@ -16,6 +16,9 @@ class AnySampler(Config):
     """N, candidates a step. The paper: 8. At most 64, so that neighbouring seeds never meet."""
     temperature: float = Field(default=1.0, gt=0)
     """Sampling temperature. The paper: 1.0."""
+    adaptive: bool = False
+    """Draw one candidate a step, and the other n - 1 only where that one is not valid (docs/method.md,
+    section 4b): groups have 1 or n members, for the credits step_local and atomic. [ours]"""
 
 
 class ScriptedSampler(AnySampler):

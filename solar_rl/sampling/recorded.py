@@ -87,7 +87,7 @@ class Recorded:
             InputError: An answer is missing; names the episode, the step and the candidate.
         """
         for request in requests:
-            yield [self._answer(request, k) for k in range(request.n)]
+            yield [self._answer(request, request.first + k) for k in range(request.n)]
 
     def _answer(self, request: Request, k: int) -> Completion:
         key = (request.episode.episode_id, request.step.step_index, k)
@@ -96,12 +96,12 @@ class Recorded:
             raise InputError(
                 f"no answer for {_name(*key)}",
                 where=str(self._path),
-                hint=f"the file must hold candidates 0 to {request.n - 1} of every step; lower sampler.n?",
+                hint=f"the file must hold candidates 0 to {request.first + request.n - 1} of every step; lower sampler.n?",
             )
         self._asked.add(key)
         return Completion(
             answer.text,
-            request.seed + k if answer.seed is None else answer.seed,
+            request.seed + k - request.first if answer.seed is None else answer.seed,
             None if answer.token_ids is None else tuple(answer.token_ids),
             None if answer.logprobs is None else tuple(answer.logprobs),
         )

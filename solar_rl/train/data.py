@@ -20,7 +20,7 @@ from solar_rl.columns import action_of
 from solar_rl.config import PromptConfig, validate_config
 from solar_rl.errors import InputError
 from solar_rl.policy import Policy, answer_text
-from solar_rl.prompts import frame_for, messages_for
+from solar_rl.prompts import Past, frame_for, messages_for
 from solar_rl.store.manifest import read_manifest
 from solar_rl.train.images import Screens
 
@@ -36,6 +36,7 @@ _PROMPTED = (
     "screen_width",
     "screen_height",
     "screen_text",
+    "thought",
 )
 _BUILD_HINT = "build the dataset with --sampler.policy {0}, or sample it with --sampler.model {0}"
 _CHECKED = 64
@@ -54,7 +55,7 @@ class Contexts:
     def __init__(self, steps: pl.DataFrame, screens: Screens, prompt: PromptConfig) -> None:
         self.prompt, self._screens = prompt, screens
         self._rows = steps.select(*_PROMPTED, *ACTION_FIELDS).to_dicts()
-        self._actions = [action for row in self._rows if (action := action_of(row)) is not None]
+        self._past = [Past(a, row["thought"]) for row in self._rows if (a := action_of(row)) is not None]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -62,18 +63,18 @@ class Contexts:
     def messages(self, index: int) -> list[dict[str, Any]]:
         """Return the chat messages of a step, images left as placeholders."""
         row = self._rows[index]
-        seen = bool(self._shown(index))
+        screens = len(self._shown(index))
         width, height = row["screen_width"], row["screen_height"]
-        if seen:
+        if screens:
             width, height = self._screens.size(row["image_sha256"])
         return messages_for(
             row["goal"],
             row["instruction"],
-            self._actions[index - row["step_index"] : index],
-            frame_for(width, height, self.prompt, image=seen),
+            self._past[index - row["step_index"] : index],
+            frame_for(width, height, self.prompt, image=bool(screens)),
             row["screen_text"],
             self.prompt,
-            image=seen,
+            screens=screens,
         )
 
     def encoded(self, index: int) -> tuple[bytes, ...]:
@@ -86,8 +87,12 @@ class Contexts:
         return {"prompt": self.messages(index), **({"images": images} if images else {})}
 
     def _shown(self, index: int) -> tuple[str, ...]:
-        sha = self._rows[index]["image_sha256"]
-        return (sha,) if sha is not None and self.prompt.observation != "text" else ()
+        row = self._rows[index]
+        if row["image_sha256"] is None or self.prompt.observation == "text":
+            return ()
+        first = index - min(row["step_index"], self.prompt.screenshots - 1)
+        around = (each["image_sha256"] for each in self._rows[first : index + 1])
+        return tuple(sha for sha in around if sha is not None)
 
 
 @dataclass(frozen=True)

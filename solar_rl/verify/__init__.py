@@ -87,6 +87,31 @@ def describe_steps(steps: pl.DataFrame, episodes: pl.DataFrame, shots: pl.DataFr
     )
 
 
+def judge(
+    config: ValidityConfig,
+    candidates: pl.DataFrame,
+    steps: pl.DataFrame,
+    episodes: pl.DataFrame,
+    images: Callable[[], pl.DataFrame],
+) -> pl.DataFrame:
+    """Score candidates as a config says: by the rules, or by the verifier that it names.
+
+    Args:
+        config: Thresholds of the rules, or the verifier.
+        candidates: Rows of table ``candidates``, sorted by key.
+        steps: The steps that they answer.
+        episodes: Their episodes: episode_id, goal, ref_len.
+        images: Gives sha256 and ``screenshot``; only asked for by a verifier.
+
+    Returns:
+        Columns ``SCORE_COLUMNS``, one row per candidate in the same order.
+    """
+    if config.verifier is None:
+        return score(label_columns(candidates, steps, episodes), config)
+    described = describe_steps(steps, episodes, images())
+    return verify(load_verifier(config.verifier), described, candidates)
+
+
 def verify(verifier: Verifier, steps: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
     """Run a verifier and hold it to the contract.
 

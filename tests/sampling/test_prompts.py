@@ -8,7 +8,7 @@ from solar_rl.config import PromptConfig
 from solar_rl.errors import ActionError
 from solar_rl.formats import FORMATS, get_format
 from solar_rl.formats.base import Frame
-from solar_rl.prompts import build_request, frame_for, frame_of, messages_for
+from solar_rl.prompts import Past, build_request, frame_for, frame_of, messages_for
 
 EPISODE = make_episode()
 
@@ -84,7 +84,7 @@ def test_the_system_prompt_is_the_format_s():
 def test_plain_values_give_the_very_same_prompt(name, observation, level):
     config = PromptConfig(format=name, observation=observation, level=level)
     episode = said_by(name)
-    actions = [step.action for step in episode.steps]
+    past = [Past(step.action, step.thought) for step in episode.steps]
     for step in episode.steps:
         request = build_request(episode, step, config, n=1, seed=0)
         frame = frame_for(*SIZE, config)
@@ -92,7 +92,7 @@ def test_plain_values_give_the_very_same_prompt(name, observation, level):
         again = messages_for(
             "Set an alarm",
             step.instruction,
-            actions[: step.step_index],
+            past[: step.step_index],
             frame,
             step.screen_text,
             config,
