@@ -131,7 +131,6 @@ def test_a_candidates_history_is_its_own_and_a_mismatch_is_patched(after):
         for t, past in enumerate(request.past):
             recorded = request.episode.steps[t].action
             own = candidates[request.episode.episode_id, t, request.first].action
-            right = own is not None and own.action_type == "click" and abs(own.x - recorded.x) < 0.03
             expected = recorded if own is None or (not right(own, t) and after == "expert") else own
             assert past.action == expected
             patched += past.action == recorded != own
