@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,11 @@ from solar_rl.schema import Reject
 from solar_rl.store.manifest import (
     MANIFEST,
     Attribution,
-    FileEntry,
     Manifest,
     code_versions,
-    file_entry,
     first_damaged,
     make_build_id,
+    named_entry,
     read_manifest,
 )
 from solar_rl.verify import check_verifier
@@ -46,12 +45,14 @@ class Built:
     rejects: dict[str, int]
     changed: bool
     replaced: str | None = None
+    filtered: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path, manifest: Manifest, *, changed: bool, replaced: str | None = None) -> Built:
         """Describe a finished dataset, and which earlier build it took the place of."""
         identity = (manifest.build_id, manifest.version)
-        return cls(folder, *identity, dict(manifest.counts), dict(manifest.rejects), changed, replaced)
+        counts, rejects, filtered = dict(manifest.counts), dict(manifest.rejects), dict(manifest.filtered)
+        return cls(folder, *identity, counts, rejects, changed, replaced, filtered)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""
@@ -85,6 +86,7 @@ def build(config: DatasetConfig, out: Path, *, progress: Callable[[int], None] =
             return Built.of(out, there, changed=False)
         replaced = f"{there.version}, build {there.build_id[:12]}" if there else None
         work = Work(out, origin.build_id)
+        builder.prepare(work.root)
         units = build_units(config, builder, sampler, work, progress)
         if not any(unit.episode_ids for unit in units):
             raise _nothing_built(units, config)
@@ -93,7 +95,7 @@ def build(config: DatasetConfig, out: Path, *, progress: Callable[[int], None] =
         write_preview(out, config.preview_rows)
         rejects = [reject for unit in units for reject in unit.rejects]
         _write_rejects(out, rejects)
-        manifest = finish(out, origin, rejects)
+        manifest = finish(out, replace(origin, filtered=builder.filtered()), rejects)
         shutil.rmtree(out / WORK)
         return Built.of(out, manifest, changed=True, replaced=replaced)
 
@@ -125,36 +127,37 @@ def plan(config: DatasetConfig, out: Path) -> dict[str, Any]:
 
 
 def portable(config: DatasetConfig) -> DatasetConfig:
-    """Return the config without what depends on the machine: source.path, and folders of other local paths.
+    """Return the config without what depends on the machine: paths of sources, folders of other local paths.
 
     What lies behind a path is told by the hashes in the manifest and by ``sampler_id``.
     """
     data = config.model_dump(mode="json")
-    data["source"]["path"] = None
-    for block, names in _PATH_FIELDS.items():
-        for name in names:
-            value = data[block].get(name)
-            if value and (Path(value).exists() or Path(value).is_absolute()):
-                data[block][name] = Path(value).resolve().name
+    for block in (data["source"], *data["source"]["sources"].values()):
+        block["path"] = None
+        _leave_folders_out(block["filters"], ("reference",))
+        _leave_folders_out(block["options"], tuple(block["options"]))
+    for name, fields in _PATH_FIELDS.items():
+        _leave_folders_out(data[name], fields)
     return DatasetConfig.model_validate(data)
 
 
+def _leave_folders_out(block: dict[str, Any], fields: tuple[str, ...]) -> None:
+    for name in fields:
+        value = block.get(name)
+        if isinstance(value, str) and value and (Path(value).exists() or Path(value).is_absolute()):
+            block[name] = Path(value).resolve().name
+
+
 def _origin(config: DatasetConfig, builder: Builder) -> Origin:
-    plain, code = portable(config), code_versions(type(builder))
-    files = tuple(_source_entry(builder, path) for path in builder.source_files())
+    plain, code = portable(config), code_versions(*map(type, builder.parts().values()))
+    files = tuple(named_entry(name, path) for name, path in builder.named_files())
     return Origin(
         config=plain,
         build_id=make_build_id(plain.digest(), files, code),
         source_files=files,
-        attribution=Attribution(builder.name, builder.license, builder.homepage, builder.citation),
+        attribution=Attribution.of(builder),
         code=code,
     )
-
-
-def _source_entry(builder: Builder, path: Path) -> FileEntry:
-    base, file = builder.path.resolve(), path.resolve()
-    base = base if base.is_dir() else base.parent
-    return file_entry(base if file.is_relative_to(base) else file.parent, file)
 
 
 def _sampler_factory(config: DatasetConfig) -> Callable[[], Any]:

@@ -146,7 +146,7 @@ def _origin(plan: Derivation) -> Origin:
     old = plan.manifest
     code = old.code | code_versions()
     build_id = make_build_id(plan.config.digest(), old.source_files, code)
-    return Origin(plan.config, build_id, old.source_files, old.attribution, code)
+    return Origin(plan.config, build_id, old.source_files, old.attribution, code, dict(old.filtered))
 
 
 def _rejects(folder: Path) -> list[Reject]:

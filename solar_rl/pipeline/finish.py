@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from solar_rl.config import DatasetConfig
@@ -36,6 +36,7 @@ class Origin:
     source_files: tuple[FileEntry, ...]
     attribution: Attribution | None
     code: dict[str, str]
+    filtered: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 @contextmanager
@@ -88,6 +89,7 @@ def finish(
             seeds={"build": origin.config.seed},
             counts=_counts(tables),
             rejects=reasons,
+            filtered=origin.filtered,
             checks=tuple(CheckEntry(**law) for law in laws.to_dicts()),
             files=tables,
         )

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from solar_rl.builder import Builder
+from solar_rl.builder import Builder, read_shard
 from solar_rl.columns import candidates_frame, episodes_frame, label_columns, steps_frame
 from solar_rl.config import DatasetConfig
 from solar_rl.episodes import checked
-from solar_rl.errors import ActionError, CheckFailed, InputError, SolarError
+from solar_rl.errors import ActionError, CheckFailed
 from solar_rl.formats import get_format
 from solar_rl.pipeline.work import Unit, Work
 from solar_rl.prompts import frame_of
@@ -130,7 +130,7 @@ def _batches(config: DatasetConfig, builder: Builder) -> Iterator[_Batch]:
         else:
             batch.episodes.append(item)
             good += 1
-        _check_reject_rate(config, good, bad, last)
+        _check_reject_rate(builder.source.max_reject_rate, good, bad, last)
         if len(batch.episodes) == config.shard_episodes:
             yield batch
             batch = _Batch()
@@ -143,21 +143,8 @@ def _batches(config: DatasetConfig, builder: Builder) -> Iterator[_Batch]:
 def _items(config: DatasetConfig, builder: Builder) -> Iterator[Episode | Reject]:
     seen: set[str] = set()
     for shard in builder.shards():
-        for item in checked(_read(builder, shard), file=shard, seen=seen):
+        for item in checked(read_shard(builder, shard), file=shard, seen=seen):
             yield item if isinstance(item, Reject) else _sayable(config, item, shard)
-
-
-def _read(builder: Builder, shard: str) -> Iterator[Episode | Reject]:
-    """Read a shard; what a user's own builder raises is told as the builder's fault, with the place."""
-    try:
-        yield from builder.read(shard)
-    except Exception as error:
-        if ":" not in builder.source.builder:
-            raise
-        fault = error.message if isinstance(error, SolarError) else f"{type(error).__name__}: {error}"
-        raise InputError(
-            f"builder '{builder.source.builder}' failed: {fault}", where=f"shard {shard}"
-        ) from error
 
 
 def _sayable(config: DatasetConfig, episode: Episode, shard: str) -> Episode | Reject:
@@ -174,8 +161,7 @@ def _sayable(config: DatasetConfig, episode: Episode, shard: str) -> Episode | R
     return episode
 
 
-def _check_reject_rate(config: DatasetConfig, good: int, bad: int, last: Reject | None) -> None:
-    rate = config.source.max_reject_rate
+def _check_reject_rate(rate: float, good: int, bad: int, last: Reject | None) -> None:
     if last and good + bad >= REJECT_RATE_FROM and bad > rate * (good + bad):
         raise CheckFailed(
             f"{bad} of {good + bad} episodes are broken, more than max_reject_rate {rate:.0%}; "

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -18,6 +18,9 @@ import solar_rl
 from solar_rl import __version__
 from solar_rl.errors import InputError
 from solar_rl.schema import SCHEMA_VERSION, SPLITS
+
+if TYPE_CHECKING:
+    from solar_rl.builder import Builder
 
 MANIFEST = "manifest.json"
 _SOURCES = {".py", ".sql", ".jinja", ".j2", ".css"}
@@ -54,6 +57,24 @@ class Attribution:
     license: str | None = None
     homepage: str | None = None
     citation: str | None = None
+    parts: tuple[Attribution, ...] = ()
+    """The sources of a mix, each as its builder states it."""
+
+    @classmethod
+    def of(cls, builder: Builder) -> Attribution:
+        """State a builder's source, or a mix's: its licence is the one that all of its sources share."""
+        stated = (cls(b.name, b.license, b.homepage, b.citation) for b in builder.parts().values())
+        parts = tuple(dict.fromkeys(stated))
+        if len(parts) == 1:
+            return parts[0]
+        licenses = {part.license for part in parts}
+        citations = dict.fromkeys(part.citation for part in parts if part.citation)
+        return cls(
+            " + ".join(part.source for part in parts),
+            licenses.pop() if len(licenses) == 1 else None,
+            citation="\n\n".join(citations) or None,
+            parts=parts,
+        )
 
 
 class Manifest(_Model):
@@ -71,6 +92,7 @@ class Manifest(_Model):
     seeds: dict[str, int] = {}
     counts: dict[str, int] = {}
     rejects: dict[str, int] = {}
+    filtered: dict[str, dict[str, int]] = {}
     checks: tuple[CheckEntry, ...] = ()
     files: tuple[FileEntry, ...] = ()
 
@@ -92,21 +114,25 @@ class Manifest(_Model):
         return {split: count for split, count in rows.items() if split in found}
 
 
-def code_versions(builder: type | None = None) -> dict[str, str]:
+def code_versions(*builders: type) -> dict[str, str]:
     """Return what code makes a dataset, for ``Manifest.code``: version and hash of solar-rl, hash of the builder.
 
     Args:
-        builder: The builder's class; its whole package is hashed, so that a change of a builder makes
-            another build, whoever wrote it.
+        builders: The builders' classes; the whole package of each is hashed, so that a change of a builder
+            makes another build, whoever wrote it.
     """
     versions = {"solar-rl": __version__, "solar-rl sources": source_digest(Path(solar_rl.__file__).parent)}
-    if builder is not None:
-        file = Path(inspect.getfile(builder))
-        shipped = builder.__module__.split(".")[0] == "builders" or "._shipped." in builder.__module__
-        inside = file.name == "__init__.py"
-        root = next(p for p in file.parents if p.name == "builders") if shipped else file.parent
-        versions["builder sources"] = source_digest(root if shipped or inside else file)
+    if builders:
+        digests = (source_digest(root) for root in dict.fromkeys(map(_sources_of, builders)))
+        versions["builder sources"] = "+".join(dict.fromkeys(digests))
     return versions
+
+
+def _sources_of(builder: type) -> Path:
+    file = Path(inspect.getfile(builder))
+    if builder.__module__.split(".")[0] == "builders" or "._shipped." in builder.__module__:
+        return next(p for p in file.parents if p.name == "builders")
+    return file.parent if file.name == "__init__.py" else file
 
 
 def source_digest(root: Path) -> str:
@@ -162,6 +188,15 @@ def file_entry(folder: str | Path, path: str | Path, rows: int | None = None) ->
         raise InputError("no such file", where=str(full))
     relative = full.relative_to(folder).as_posix()
     return FileEntry(path=relative, sha256=sha256_file(full), bytes=full.stat().st_size, rows=rows)
+
+
+def named_entry(name: str, path: Path) -> FileEntry:
+    """Describe a file of the source under a name of its own.
+
+    Raises:
+        InputError: The file is missing.
+    """
+    return file_entry(path.parent, path.name).model_copy(update={"path": name})
 
 
 def list_files(folder: str | Path) -> list[str]:
