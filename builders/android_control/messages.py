@@ -24,8 +24,9 @@ _MESSAGES = {
     "Example": ("1 features Features",),
     "Features": ("1 feature *Entry",),
     "Entry": ("1 key string", "2 value Feature"),
-    "Feature": ("1 bytes_list BytesList", "3 int64_list Int64List"),
+    "Feature": ("1 bytes_list BytesList", "2 float_list FloatList", "3 int64_list Int64List"),
     "BytesList": ("1 value *bytes",),
+    "FloatList": ("1 value *float",),
     "Int64List": ("1 value *int64",),
     "Forest": ("1 windows *Window",),
     "Window": (
