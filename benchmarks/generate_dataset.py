@@ -244,13 +244,12 @@ def _preview(frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
 
 
 def _typed(table: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """Give a frame the table's columns, types and order; those that it lacks are null, lists empty if they must be."""
-    empty = {column.name for column in TABLES[table].columns if not column.nullable}
+    """Give a frame the table's columns, types and order; those that it lacks are null, or empty if they must be."""
+    schema = polars_schema(table)
+    empty = {c.name: [] if c.dtype.startswith("list") else 0 for c in TABLES[table].columns if not c.nullable}
     columns = [
-        (pl.col(name) if name in frame.columns else pl.lit([] if name in empty else None).alias(name)).cast(
-            kind
-        )
-        for name, kind in polars_schema(table).items()
+        (pl.col(name) if name in frame.columns else pl.lit(empty.get(name)).alias(name)).cast(kind)
+        for name, kind in schema.items()
     ]
     return frame.select(columns).sort(TABLES[table].key, maintain_order=True)
 

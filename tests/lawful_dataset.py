@@ -17,6 +17,7 @@ from solar_rl.config import AdvantageConfig, ShapingConfig
 from solar_rl.query import views_sql
 from solar_rl.schema import SPLITS, TABLES, Candidate, Episode, Screenshot, Step
 from solar_rl.store.card import Attribution, render_card
+from solar_rl.store.fingerprint import schema_hashes
 from solar_rl.store.manifest import (
     CheckEntry,
     Manifest,
@@ -46,7 +47,7 @@ CONFIG = {
     "source": {"builder": "phone"},
     "prompt": {"format": "json", "level": "high", "observation": "image", "history": "expert"},
     "sampler": {"type": "scripted", "n": N, "temperature": 1.0},
-    "validity": {"preset": "strict"},
+    "validity": {"preset": "strict"},  # the scores are handmade: no rule stands behind them
     "shaping": ShapingConfig().model_dump(mode="json"),
     "advantage": AdvantageConfig().model_dump(mode="json"),
 }
@@ -283,6 +284,7 @@ def write_small_dataset(folder: Path, frames: dict[str, pl.DataFrame] | None = N
         libraries=library_versions(),
         seeds={"build": 0},
         counts={name: frame.height for name, frame in frames.items()},
+        schemas=schema_hashes(),
         checks=(CheckEntry(name="keys", passed=True),),
         files=tuple(describe_files(folder)),
     )

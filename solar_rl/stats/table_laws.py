@@ -1,12 +1,8 @@
-"""The laws that hold between tables: each a SELECT of the rows that break it, keys first.
-
-Where a law depends on how the dataset was shaped, its SQL is made from the resolved config.
-"""
+"""The laws that hold between tables: each a SELECT of the rows that break it, keys first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from solar_rl.actions import ACTION_TYPES, BUTTONS, DIRECTIONS, POINT_ACTIONS, STATUSES
 from solar_rl.schema import PLATFORMS, SCREEN_SIZES, SPLITS, TABLES
@@ -90,6 +86,14 @@ RECORD_LAWS = {
         SELECT episode_id, step_index, screen_width, screen_height, screen_size FROM steps
         WHERE screen_width < 1 OR screen_height < 1 OR {_among("screen_size", SCREEN_SIZES)}
     """,
+    "candidates_count_from_zero": """
+        SELECT episode_id, step_index, min(candidate_index) AS first, max(candidate_index) AS last, count(*) AS n
+        FROM candidates GROUP BY episode_id, step_index HAVING first <> 0 OR last <> n - 1
+    """,
+    "answers_ended_or_were_cut": f"""
+        SELECT episode_id, step_index, candidate_index, finish_reason, history_dropped FROM candidates
+        WHERE {_among("finish_reason", ("stop", "length"))} OR history_dropped NOT BETWEEN 0 AND step_index
+    """,
     "answers_are_actions_or_parse_errors": f"""
         SELECT episode_id, step_index, candidate_index, pred_action_type, parse_error FROM candidates
         WHERE (parse_error IS NULL) <> (pred_action_type IS NOT NULL) OR {_wrong_action("pred_")}
@@ -142,6 +146,28 @@ REWARD_TABLE_LAWS = {
           FROM rewards WHERE segment_index IS NOT NULL
         ) WHERE segment_index <> earlier
     """,
+    "whole_trajectories_have_a_place_at_every_step": """
+        SELECT episode_id, step_index, candidate_index FROM rewards JOIN trajectories USING (episode_id, candidate_index)
+        WHERE position IS NULL
+    """,
+    "rows_outside_trajectories_are_null": """
+        SELECT r.episode_id, r.step_index, r.candidate_index FROM rewards AS r
+        ANTI JOIN trajectories AS t ON r.episode_id = t.episode_id AND r.candidate_index = t.candidate_index
+        WHERE r.position IS NOT NULL OR r.segment_index IS NOT NULL
+          OR coalesce(r.base_reward, r.gap_share, r.reward, r.advantage) IS NOT NULL
+    """,
+    "gaps_are_shared_equally": """
+        SELECT episode_id, candidate_index, segment_index, min(gap_share) AS least, max(gap_share) AS most
+        FROM rewards WHERE valid AND position = 'prefix' GROUP BY ALL HAVING NOT most - least <= 1e-9
+    """,
+    "equal_trajectories_have_equal_advantages": """
+        SELECT episode_id, step_index, min(advantage) AS least, max(advantage) AS most
+        FROM rewards JOIN (
+          SELECT episode_id, candidate_index, hash(list((raw_score, valid) ORDER BY step_index)) AS scores
+          FROM rewards WHERE position IS NOT NULL GROUP BY ALL
+        ) USING (episode_id, candidate_index)
+        GROUP BY episode_id, step_index, scores HAVING NOT most - least <= 1e-9
+    """,
     "sums_are_those_of_the_rewards": """
         SELECT episode_id, candidate_index, reward_sum, s FROM trajectories JOIN (
           SELECT episode_id, candidate_index, coalesce(fsum(reward), 0) AS s FROM rewards GROUP BY ALL
@@ -157,79 +183,3 @@ REWARD_TABLE_LAWS = {
     """,
 }
 """Laws between rewards, trajectories and the rest."""
-
-
-def shaping_laws(config: dict[str, Any]) -> dict[str, str]:
-    """Make the laws that depend on the dataset's config; none where it has no ``shaping``.
-
-    They compute R_traj, the targets and the advantages anew from raw scores, in SQL, apart from the
-    product's own shaping, within 1e-9. Source: method.md, sections 3 and 5.
-    """
-    shaping, advantage = config.get("shaping"), config.get("advantage", {})
-    if not shaping or "score_weight" not in shaping:
-        return {}
-    laws = {"returns_follow_the_scores": _returns(shaping), "flat_groups_have_no_advantage": _FLAT}
-    if shaping["normalisation"] == "none":
-        laws["bases_follow_the_scores"] = _BASES
-    if shaping["normalisation"] == "none" or shaping["alignment"] == "paper":
-        laws["targets_follow_the_alignment"] = _targets(shaping)
-    if advantage.get("scale", "none") == "none":
-        laws["advantages_are_rewards_less_their_mean"] = _ADVANTAGES
-    return laws
-
-
-_FLAT = """
-    SELECT episode_id, step_index, candidate_index FROM rewards JOIN grpo_groups USING (episode_id, step_index)
-    WHERE dropped_reason IS NOT NULL AND advantage <> 0
-"""
-_ADVANTAGES = """
-    SELECT episode_id, step_index, candidate_index FROM rewards JOIN grpo_groups USING (episode_id, step_index)
-    WHERE dropped_reason IS NULL AND NOT abs(advantage - (reward - mean_reward)) <= 1e-9
-"""
-_BASES = """
-    SELECT episode_id, step_index, candidate_index, raw_score, base_reward FROM rewards
-    WHERE NOT abs(base_reward - CASE WHEN NOT valid THEN raw_score - 1 WHEN position = 'prefix' THEN raw_score ELSE 0 END)
-      <= 1e-12
-"""
-
-
-def _segments(shaping: dict[str, Any]) -> str:
-    """Return a SELECT of each segment: R_g as ``r``, its valid steps ``p``, what they and its breakdown score."""
-    return f"""
-        SELECT *, {shaping["score_weight"]} * m + {shaping["progress_weight"]} * least(1, k / ref_len)
-          + {shaping["success_weight"]} * success::INTEGER AS r
-        FROM (
-          SELECT episode_id, candidate_index, segment_index, fsum(raw_score) / nullif(count(raw_score), 0) AS m,
-            count(*) FILTER (valid IS NOT false) AS k, count(*) FILTER (valid) AS p,
-            coalesce(fsum(raw_score) FILTER (valid), 0) AS gained,
-            coalesce(fsum(raw_score - 1) FILTER (NOT valid), 0) AS broken
-          FROM rewards WHERE segment_index IS NOT NULL GROUP BY ALL
-        ) JOIN trajectories USING (episode_id, candidate_index)
-    """
-
-
-def _returns(shaping: dict[str, Any]) -> str:
-    return f"""
-        SELECT episode_id, candidate_index, trajectory_reward, r, mean_raw_score, m FROM ({_segments(shaping)})
-        WHERE segment_index = 0 AND ((trajectory_reward IS NULL) <> (r IS NULL)
-          OR abs(trajectory_reward - r) > 1e-9 OR abs(mean_raw_score - m) > 1e-9)
-    """
-
-
-def _targets(shaping: dict[str, Any]) -> str:
-    aligned = "CASE WHEN p > 0 THEN p * r ELSE 0 END + broken"
-    wanted = {
-        "segments": aligned,
-        "prefix_mean": f"CASE WHEN segment_index = 0 THEN {aligned} ELSE 0 END",
-        "paper": "CASE WHEN segment_index = 0 THEN r ELSE 0 END",
-        "off": "CASE WHEN segment_index = 0 THEN gained + broken ELSE 0 END",
-    }[shaping["alignment"]]
-    return f"""
-        SELECT episode_id, candidate_index, target_reward, wanted FROM trajectories JOIN (
-          SELECT episode_id, candidate_index, fsum({wanted}) AS wanted FROM ({_segments(shaping)}) GROUP BY ALL
-        ) USING (episode_id, candidate_index) LEFT JOIN (
-          SELECT episode_id, candidate_index, fsum(reward) AS later FROM rewards WHERE position = 'after' GROUP BY ALL
-        ) USING (episode_id, candidate_index)
-        WHERE target_reward IS NOT NULL AND alignment <> 'no_prefix'
-          AND NOT abs(target_reward - wanted - coalesce(later, 0)) <= 1e-9
-    """

@@ -42,11 +42,12 @@ class FileEntry(_Model):
 
 
 class CheckEntry(_Model):
-    """One law that the build checked on itself: how many rows broke it."""
+    """One check that the build made of itself: how many things broke it, or were found and are allowed."""
 
     name: str
     passed: bool
     count: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class Manifest(_Model):
     counts: dict[str, int] = {}
     rejects: dict[str, int] = {}
     filtered: dict[str, dict[str, int]] = {}
+    schemas: dict[str, str] = {}
     checks: tuple[CheckEntry, ...] = ()
     files: tuple[FileEntry, ...] = ()
 
