@@ -7,13 +7,15 @@ actions in AndroidControl's own vocabulary and pixels.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from solar_rl.builder import Sign
 from solar_rl.errors import RecordError
 from solar_rl.schema import Episode, Step
 
 from .android_control import AndroidControl
-from .android_control.jsonl import JsonlBuilder, read_list
+from .android_control.jsonl import JsonlBuilder, first_rows, read_list
 from .android_control.screen import LISTED, Screen, infer_screen, read_boxes, smallest_holding
 from .android_control.vocabulary import at_step, read_action, read_optional_text, read_point, read_text
 
@@ -29,6 +31,13 @@ class AndroidControlJsonl(JsonlBuilder):
     license = AndroidControl.license
     homepage = AndroidControl.homepage
     citation = AndroidControl.citation
+
+    @classmethod
+    def recognises(cls, path: Path) -> Sign | None:
+        """Tell the format by its three lists of equal length."""
+        keys = {"actions", "step_instructions", "candidate_bboxes"}
+        fits = [name for name, row in first_rows(path) if keys <= row.keys()]
+        return Sign(0.95, f"{fits[0]} holds lines with {', '.join(sorted(keys))}") if fits else None
 
     def episode(self, row: dict[str, Any], episode_id: str) -> Episode:
         """Read one line as an episode.

@@ -18,13 +18,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from solar_rl.actions import Action, opposite, path_direction
+from solar_rl.builder import Sign
 from solar_rl.config import Config, SourceConfig
 from solar_rl.errors import ConfigError, RecordError
 from solar_rl.images import check_image
 from solar_rl.schema import Episode, Screenshot, Step
 
 from .android_control import AndroidControl
-from .android_control.jsonl import JsonlBuilder, read_list
+from .android_control.jsonl import JsonlBuilder, first_rows, read_list
 from .android_control.screen import LARGE, LISTED, Screen, infer_screen, number, read_boxes, smallest_holding
 from .android_control.vocabulary import at_step, point_action, read_direction, read_optional_text, read_text
 
@@ -73,6 +74,20 @@ class UiS1(JsonlBuilder):
         super().__init__(source)
         if self.options.images is not None and not Path(self.options.images).is_dir():
             raise ConfigError("no such folder", where=f"source.options.images {self.options.images}")
+
+    @classmethod
+    def recognises(cls, path: Path) -> Sign | None:
+        """Tell the format by the objects ``action_content`` of its steps."""
+        for name, row in first_rows(path):
+            steps = row.get("steps")
+            if (
+                isinstance(steps, list)
+                and steps
+                and isinstance(steps[0], dict)
+                and "action_content" in steps[0]
+            ):
+                return Sign(0.95, f"{name} holds lines whose steps have action_content")
+        return None
 
     def episode_id(self, row: dict[str, Any], number: int) -> str:
         """Return the line's id; all but evaluation lines have it in their screenshots' names only."""

@@ -16,6 +16,7 @@ from cyclopts import App, CycloptsError, Parameter
 from solar_rl import __version__
 from solar_rl.cli_judging import calibrate, evaluate, parse
 from solar_rl.cli_options import DryRun, Json, Out, Overrides, Rows
+from solar_rl.cli_sources import export, inspect
 from solar_rl.errors import InputError, SolarError
 
 app = App(
@@ -25,7 +26,7 @@ app = App(
     help_format="markdown",
     suppress_keyboard_interrupt=False,
 )
-for verb in (parse, evaluate, calibrate):
+for verb in (inspect, export, parse, evaluate, calibrate):
     app.command(verb)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,10 @@ import orjson
 
 from solar_rl.lines import read_lines
 
-PEEKED = 1 << 20
-"""Bytes of the longest line, and of the longest JSON file, that is looked at."""
+PEEKED_LINE = 4 << 20
+"""Bytes of the longest line that is looked at."""
+PEEKED_FILE = 64 << 20
+"""Bytes of the longest JSON file that is looked at."""
 
 
 def some_files(folder: Path, endings: tuple[str, ...]) -> list[Path]:
@@ -22,24 +23,37 @@ def some_files(folder: Path, endings: tuple[str, ...]) -> list[Path]:
     return sorted(file for file in folder.iterdir() if file.name.endswith(endings) and file.is_file())
 
 
-def first_objects(file: Path, count: int) -> list[dict[str, Any]]:
-    """Return the JSON objects in the first lines of a file; an empty list where it holds no such thing.
+def first_objects(file: Path, count: int, *, whole: bool = False) -> list[dict[str, Any]]:
+    """Return the JSON objects that a file begins with; an empty list where it holds no such thing.
 
     Args:
-        file: A JSON lines file, plain or gzipped; any other file may be asked too.
-        count: How many lines are looked at.
+        file: A JSON lines file, plain or gzipped, or a JSON file; any other file, or none, may be asked too.
+        count: How many lines, or items of a list, are looked at.
+        whole: The file is one JSON object, or one list of objects, and not lines.
     """
     try:
-        return list(_objects(file, count))
+        if not file.is_file():
+            return []
+        rows = _whole(file) if whole else _lines(file, count)
+        return [row for row in rows[:count] if isinstance(row, dict)]
     except OSError:
         return []
 
 
-def _objects(file: Path, count: int) -> Iterator[dict[str, Any]]:
-    for _, line in islice(read_lines(file, longest=PEEKED), count):
-        try:
-            row = orjson.loads(line) if isinstance(line, bytes) else None
-        except orjson.JSONDecodeError:
-            row = None
-        if isinstance(row, dict):
-            yield row
+def _whole(file: Path) -> list[Any]:
+    if file.stat().st_size > PEEKED_FILE:
+        return []
+    value = _loads(file.read_bytes().removeprefix(b"\xef\xbb\xbf"))
+    return value if isinstance(value, list) else [value]
+
+
+def _lines(file: Path, count: int) -> list[Any]:
+    lines = islice(read_lines(file, longest=PEEKED_LINE), count)
+    return [_loads(line) for _, line in lines if isinstance(line, bytes)]
+
+
+def _loads(data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None

@@ -41,6 +41,16 @@ def shipped_path(kind: str, *parts: str) -> Path:
     return path
 
 
+def shipped_names(kind: str) -> list[str]:
+    """List the shipped modules of a kind, such as every builder, by name."""
+    root = _CHECKOUT if in_checkout() else _PACKAGE / "_shipped"
+    return sorted(
+        p.stem
+        for p in (root / kind).glob("*")
+        if not p.stem.startswith(("_", ".")) and (p.suffix == ".py" or (p / "__init__.py").exists())
+    )
+
+
 def shipped_module(kind: str, name: str) -> ModuleType:
     """Import a shipped module, such as builder ``phone``.
 
@@ -51,11 +61,7 @@ def shipped_module(kind: str, name: str) -> ModuleType:
         InputError: No such module is shipped.
     """
     root = _CHECKOUT if in_checkout() else _PACKAGE / "_shipped"
-    names = sorted(
-        p.stem
-        for p in (root / kind).glob("*")
-        if not p.stem.startswith(("_", ".")) and (p.suffix == ".py" or (p / "__init__.py").exists())
-    )
+    names = shipped_names(kind)
     if name not in names:
         raise InputError(f"no {kind[:-1]} is named '{name}'", hint=f"there is: {', '.join(names)}")
     if not in_checkout():

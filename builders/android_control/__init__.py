@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from solar_rl.actions import Action
-from solar_rl.builder import Builder
+from solar_rl.builder import Builder, Sign
 from solar_rl.config import Config, SourceConfig
 from solar_rl.errors import ConfigError, RecordError
 from solar_rl.images import check_image
@@ -23,7 +23,7 @@ from .forest import Forest, app_name
 from .messages import parse_example
 from .screen import Screen
 from .splits import read_splits, read_subsplits
-from .tfrecord import read_records
+from .tfrecord import is_tfrecord, read_records
 from .vocabulary import at_step, read_action, read_json, read_point
 
 _FILES = "android_control-*-of-*"
@@ -71,6 +71,17 @@ class AndroidControl(Builder):
                 where=f"source.path {self.path}",
                 hint="name the folder of the shards",
             )
+
+    @classmethod
+    def recognises(cls, path: Path) -> Sign | None:
+        """Tell the format by its files' names, or a file by its compressed TFRecord framing."""
+        if path.is_dir():
+            count = sum(1 for _ in path.glob(_FILES))
+            return Sign(0.95, f"files {_FILES}: {count}") if count else None
+        if not is_tfrecord(path):
+            return None
+        named = path.match(_FILES)
+        return Sign(0.95 if named else 0.6, "a GZIP TFRecord" + (" named as the release's" if named else ""))
 
     @property
     def _folder(self) -> Path:

@@ -10,6 +10,7 @@ from typing import Any
 from solar_rl.builder import Builder
 from solar_rl.config import SourceConfig
 from solar_rl.errors import ConfigError, RecordError
+from solar_rl.peek import first_objects, some_files
 from solar_rl.schema import Episode, Reject
 
 from .vocabulary import read_json, read_text
@@ -74,6 +75,12 @@ class JsonlBuilder(Builder):
         Raises:
             RecordError: What is broken, and at which step.
         """
+
+
+def first_rows(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    """Return the first lines of a file, or of the first files of a folder, each with its file's name."""
+    files = [path] if path.is_file() else some_files(path, (".jsonl",))[:3]
+    return [(file.name, row) for file in files for row in first_objects(file, 3)]
 
 
 def read_list(row: dict[str, Any], name: str, kind: type) -> list[Any]:

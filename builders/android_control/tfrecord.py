@@ -50,6 +50,16 @@ def read_records(path: Path) -> Iterator[bytes | RecordError]:
                 yield error
 
 
+def is_tfrecord(path: Path) -> bool:
+    """Tell whether a file begins as a GZIP TFRecord does: with a record's length and its checksum."""
+    try:
+        with path.open("rb") as file:
+            header = zlib.decompressobj(_GZIP).decompress(file.read(1 << 16), 12)
+    except (OSError, zlib.error):
+        return False
+    return len(header) == 12 and masked_crc(header[:8]) == int.from_bytes(header[8:], "little")
+
+
 class _FileDamaged(RecordError):
     """What follows in the file can't be read."""
 
