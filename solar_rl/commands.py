@@ -259,6 +259,9 @@ def print_built(built: Built, as_json: bool) -> None:
     if built.rejects:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(built.rejects.items()))
         print(f"rejected: {reasons}; see {built.folder / 'rejects.jsonl'}")
+    for source, found in built.filtered.items():
+        counts = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in found.items())
+        print(f"{source}: {counts}")
 
 
 def _print_plan(plan: Mapping[str, Any], as_json: bool) -> None:

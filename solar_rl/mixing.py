@@ -67,7 +67,7 @@ class Mix(Builder):
         super().__init__(source.model_copy(update={"options": {}}))
         blocks = source.sources or {"": _alone(source)}
         self._blocks: dict[str, MixedSource] = dict(sorted(blocks.items()))
-        self._parts = {name: _load(name, block, source) for name, block in self._blocks.items()}
+        self._parts = {name: _load(name, block) for name, block in self._blocks.items()}
         self._filters = {
             name: [each for each in (block.filters, source.filters) if each.any]
             for name, block in self._blocks.items()
@@ -80,7 +80,7 @@ class Mix(Builder):
         }
         self._drawn: dict[str, Drawn] | None = None
         self._takes_all = not (
-            self._validity
+            source.splits
             or any(self._filters.values())
             or any(b.splits or b.episodes or b.share for b in self._blocks.values())
         )
@@ -327,7 +327,7 @@ def _alone(source: SourceConfig) -> MixedSource:
     return MixedSource(builder=source.builder, path=source.path, splits=source.splits, options=source.options)
 
 
-def _load(name: str, block: MixedSource, source: SourceConfig) -> Builder:
+def _load(name: str, block: MixedSource) -> Builder:
     plain = SourceConfig(builder=block.builder or name, path=block.path, options=block.options)
     try:
         return load_builder(plain)

@@ -238,8 +238,10 @@ def test_shipped_datasets_have_names_of_their_own():
 @pytest.mark.parametrize("path", DATASETS, ids=lambda path: path.parent.name)
 def test_shipped_dataset_parses(path):
     config = load_dataset_config(path)
-    options = shipped_module("builders", config.source.builder).BUILDER.Options
-    validate_config(options, config.source.options, where=str(path))
+    blocks = config.source.sources or {config.source.builder: config.source}
+    for name, block in blocks.items():
+        options = shipped_module("builders", block.builder or name).BUILDER.Options
+        validate_config(options, block.options, where=str(path))
     assert (path.parent / "README.md").exists(), "a dataset ships its card"
 
 

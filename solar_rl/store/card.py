@@ -67,7 +67,15 @@ def render_card(
         source=attribution,
         schema=TABLES,
         rows={name: manifest.table_rows(name) for name in TABLES},
+        left_out=_reasons(manifest),
     )
+
+
+def _reasons(manifest: Manifest) -> list[str]:
+    """Name the columns of the table of what was filtered: found, left out by reason, drawn."""
+    named = {reason for counts in manifest.filtered.values() for reason in counts}
+    ends = [name for name in ("drawn", "missing") if name in named]
+    return ["good", *sorted(named - {"good", *ends}), *ends]
 
 
 def front_matter(manifest: Manifest, attribution: Attribution | None = None) -> dict[str, Any]:
