@@ -291,7 +291,7 @@ def test_rows_in_any_order_give_the_same_bits(frames, name):
         for table, frame in (frames | {"preview": preview_frame(frames)}).items():
             con.register(f"{table}_rows", frame.sample(fraction=1, shuffle=True, seed=seed))
             con.execute(f"CREATE TABLE {table} AS SELECT * FROM {table}_rows")
-        con.execute(query._derived_views())
+        con.execute(query.derived_views())
         return stats.headline(con) if name == "headline" else stats.compute(con, name)
 
     one, other = answer(1, 1), answer(2, 4)

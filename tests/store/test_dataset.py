@@ -127,10 +127,15 @@ def test_an_empty_folder_is_no_dataset(tmp_path):
         solar_rl.open_dataset(tmp_path)
 
 
-def test_a_repository_is_fetched_once_by_name_and_revision(folder, monkeypatch):
+def test_a_repository_is_asked_for_by_name_and_revision(folder, monkeypatch):
     asked = []
-    monkeypatch.setattr(hub, "snapshot", lambda repo, revision: asked.append((repo, revision)) or folder)
-    assert solar_rl.open_dataset("owner/name", revision="v2.0.0").path == folder
+
+    def open_snapshot(repo, revision, first):
+        asked.append((repo, revision))
+        return hub.Snapshot(repo, "0" * 40, folder)
+
+    monkeypatch.setattr(hub, "open_snapshot", open_snapshot)
+    assert solar_rl.open_dataset("owner/name", revision="v2.0.0").commit == "0" * 40
     solar_rl.open_dataset("hf://datasets/owner/name@v1.0.0")
     assert asked == [("owner/name", "v2.0.0"), ("owner/name", "v1.0.0")]
 

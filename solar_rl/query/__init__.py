@@ -1,0 +1,23 @@
+"""Ask a dataset in SQL: DuckDB over its parquet files, read-only and shut off from everything else."""
+
+from __future__ import annotations
+
+from solar_rl.query.answers import run, select, stream
+from solar_rl.query.connection import Connection, columns, connect, preload
+from solar_rl.query.limits import memory_bytes, memory_ceiling
+from solar_rl.query.views import VIEWS, derived_views, views_sql
+
+__all__ = [
+    "VIEWS",
+    "Connection",
+    "columns",
+    "connect",
+    "derived_views",
+    "memory_bytes",
+    "memory_ceiling",
+    "preload",
+    "run",
+    "select",
+    "stream",
+    "views_sql",
+]
