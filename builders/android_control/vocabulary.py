@@ -19,7 +19,7 @@ def at_step(index: int) -> Iterator[None]:
     try:
         yield
     except RecordError as error:
-        raise RecordError(error.reason, error.message, where=f"step {index}") from error
+        raise RecordError(error.reason, error.message, where=f"step {index}", hint=error.hint) from error
 
 
 def read_json(data: str | bytes, what: str) -> dict[str, Any]:
