@@ -59,7 +59,8 @@ class Transformers:
     def sample(self, requests: Iterable[Request]) -> Iterator[list[Completion]]:
         """Yield the n answers of each request, drawn in one batch."""
         for request in requests:
-            inputs = encode(self._policy, request.messages, request.images)
+            device = self._policy.model.device
+            inputs = encode(self._policy, request.messages, request.images, device=device)
             seeds = range(request.seed, request.seed + request.n)
             answers = self._generate(inputs, seeds)
             rows = prompt_logprobs(
