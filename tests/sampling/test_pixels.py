@@ -20,6 +20,7 @@ def png(width, height):
 def test_resizing_beforehand_changes_nothing(vision_policy, size):
     from solar_rl.policy import load_reader, open_images
 
+    reader = load_reader(str(vision_policy), min_pixels=3136, max_pixels=56 * 56 * 8)
     (resized,) = open_images(reader, [png(*size)])
     original = Image.open(io.BytesIO(png(*size))).convert("RGB")
     before, after = (
