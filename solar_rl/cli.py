@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, validators
 
 from solar_rl import __version__
+from solar_rl.cli_hub import publish
+from solar_rl.cli_diff import diff
 from solar_rl.cli_judging import calibrate, evaluate, parse
 from solar_rl.cli_options import DryRun, Json, Out, Overrides, Rows
 from solar_rl.cli_sources import export, inspect
@@ -26,7 +28,7 @@ app = App(
     help_format="markdown",
     suppress_keyboard_interrupt=False,
 )
-for verb in (inspect, export, parse, evaluate, calibrate):
+for verb in (inspect, export, diff, parse, evaluate, calibrate, publish):
     app.command(verb)
 
 
@@ -147,24 +149,32 @@ def score(
 
 @app.command
 def validate(
-    dataset: str,
+    dataset: str | None = None,
     /,
-    *,
+    *overrides: Overrides,
+    builder: str | None = None,
     all_images: Annotated[bool, Parameter(name="--all", negative="")] = False,
     json: Json = False,
 ) -> None:
     """Check a dataset: schema, keys, hashes, every law of the method; exit 1 and a list when one fails.
 
+    With `--builder` it checks a builder on a small sample instead: what it says of itself, its episodes, that it
+    reads the same every time, everywhere, and that damaged files become rejects (docs/builders.md).
+
     Example: `solar-rl validate runs/phone-1.0.0 --all`
 
+    Example: `solar-rl validate --builder my_module:Taps my_sample`
+
     Args:
-        dataset: Folder, OWNER/NAME or hf://datasets/OWNER/NAME.
+        dataset: Folder, OWNER/NAME or hf://datasets/OWNER/NAME; with --builder the sample.
+        overrides: With --builder, fields of the source, such as --source.options.images FOLDER.
+        builder: A builder's import string, module:Class, or the short name of a shipped one.
         all_images: Decode every image instead of a sample.
         json: Print the checks as JSON.
     """
-    from solar_rl import commands
+    from solar_rl import commands_sources
 
-    commands.validate(dataset, all_images=all_images, as_json=json)
+    commands_sources.validate(dataset, builder, overrides, all_images=all_images, as_json=json)
 
 
 @app.command
@@ -193,8 +203,13 @@ def query(
     format: Literal["table", "json", "csv", "parquet"] = "table",
     out: Path | None = None,
     rows: Rows = 100,
+    timeout: Annotated[float, Parameter(validator=validators.Number(gt=0))] = 60.0,
+    memory: str = "4GB",
 ) -> None:
     """Ask a dataset in SQL (DuckDB, read-only): its tables and the views scored, failures, grpo_groups.
+
+    Safe to give to strangers: it opens no file but the dataset's tables, writes none, loads no extension, and
+    stops at its limits of time and memory.
 
     Example: `solar-rl query runs/phone-1.0.0 "SELECT failure_reason, count(*) n FROM failures GROUP BY 1"`
 
@@ -204,10 +219,12 @@ def query(
         format: table (at most --rows rows are shown), json, csv or parquet.
         out: File to write to (needed by parquet; default: stdout).
         rows: Rows shown as a table.
+        timeout: Seconds after which the query is stopped.
+        memory: Memory that it may take, such as 500MB or 16GB.
     """
-    from solar_rl import commands
+    from solar_rl import commands_query
 
-    commands.query(dataset, sql, format=format, out=out, rows=rows)
+    commands_query.query(dataset, sql, format=format, out=out, rows=rows, timeout=timeout, memory=memory)
 
 
 @app.command

@@ -123,13 +123,13 @@ def validate(dataset: str, *, all_images: bool, as_json: bool) -> None:
 
 def stats(dataset: str, name: str | None, *, rows: int | None, as_json: bool) -> None:
     """Print one named statistic, or all of them."""
-    from solar_rl import query, stats
+    from solar_rl import stats
     from solar_rl.store.dataset import open_dataset
 
     if name is not None and name not in stats.NAMES:
         raise InputError(f"no statistic is named '{name}'", hint=f"there is: {', '.join(stats.NAMES)}")
     names = [name] if name else list(stats.NAMES)
-    with query.connect(open_dataset(dataset).path) as con:
+    with open_dataset(dataset).connect() as con:
         found = {each: stats.compute(con, each) for each in names}
     if as_json:
         _print_json({n: {title: t.to_dicts() for title, t in tables.items()} for n, tables in found.items()})
@@ -138,25 +138,6 @@ def stats(dataset: str, name: str | None, *, rows: int | None, as_json: bool) ->
     for each, tables in found.items():
         for title, table in tables.items():
             print_table(table, title=f"{each}: {title}", rows=shown)
-
-
-def query(dataset: str, sql: str, *, format: str, out: Path | None, rows: int) -> None:
-    """Run one query and print or write its rows."""
-    from solar_rl import query as sql_module
-    from solar_rl.store.dataset import open_dataset
-
-    if format == "parquet" and out is None:
-        raise InputError("parquet can't be printed", hint="name a file with --out")
-    folder = open_dataset(dataset).path
-    if out is not None and out.resolve().is_relative_to(folder.resolve()):
-        raise InputError("a query never writes into a dataset", where=str(out), hint="use --out elsewhere")
-    table = sql_module.run(folder, sql)
-    if format == "table":
-        print_table(table.head(rows))
-        if table.height > rows:
-            log.print(f"{rows} of {table.height:,} rows shown; --rows shows more, --format csv all")
-        return
-    _write_rows(table, format, out)
 
 
 def report(folder: Path, *, dry_run: bool) -> None:
@@ -270,33 +251,6 @@ def _print_plan(plan: Mapping[str, Any], as_json: bool) -> None:
         return
     for key, value in plan.items():
         print(f"{key}: {value}")
-
-
-def _write_rows(table: pl.DataFrame, format: str, out: Path | None) -> None:
-    if format == "parquet" and out is not None:
-        table.write_parquet(out)
-        return
-    if format == "csv":
-        text = _flat(table).write_csv()
-    else:
-        text = orjson.dumps(table.to_dicts(), default=_plain, option=orjson.OPT_INDENT_2).decode() + "\n"
-    if out is None:
-        sys.stdout.write(text)
-    else:
-        out.write_text(text, encoding="utf-8")
-
-
-def _flat(table: pl.DataFrame) -> pl.DataFrame:
-    """Spell nested columns as JSON text, since CSV has no lists."""
-    import polars as pl
-
-    nested = [name for name, dtype in table.schema.items() if dtype.is_nested()]
-    texts = [pl.Series(n, [_json_text(v) for v in table[n].to_list()], dtype=pl.String) for n in nested]
-    return table.with_columns(texts)
-
-
-def _json_text(value: Any) -> str | None:
-    return None if value is None else orjson.dumps(value, default=_plain).decode()
 
 
 def _plain(value: Any) -> str:

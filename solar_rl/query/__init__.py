@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from solar_rl.query.answers import run, select, stream
 from solar_rl.query.connection import Connection, columns, connect, preload
-from solar_rl.query.limits import memory_bytes, memory_ceiling
-from solar_rl.query.views import VIEWS, derived_views, views_sql
+from solar_rl.query.limits import Deadline, memory_bytes, memory_ceiling
+from solar_rl.query.views import VIEWS, derived_views, tables_in, views_sql
 
 __all__ = [
     "VIEWS",
     "Connection",
+    "Deadline",
     "columns",
     "connect",
     "derived_views",
@@ -19,5 +20,6 @@ __all__ = [
     "run",
     "select",
     "stream",
+    "tables_in",
     "views_sql",
 ]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from solar_rl.errors import InputError
 from solar_rl.query.connection import Connection, columns, connect, first_lines
-from solar_rl.query.limits import Deadline, deadline
+from solar_rl.query.limits import Deadline, deadline, too_large
 from solar_rl.query.views import VIEWS
 from solar_rl.schema import TABLES
 
@@ -46,7 +46,7 @@ def stream(
     *,
     timeout: float | None = None,
     give_up: Callable[[Deadline], None] | None = None,
-) -> Iterator[pl.DataFrame]:
+) -> Generator[pl.DataFrame, None, None]:
     """Run one statement that only reads, and yield its rows in frames of at most 10,000, at least one.
 
     Rows that nobody takes are never made, so an answer may be larger than memory. Close the iterator
@@ -99,23 +99,15 @@ def _clear_errors(con: Connection, sql: str, limit: Deadline) -> Iterator[None]:
     except duckdb.InterruptException:
         raise limit.error() from None
     except (duckdb.OutOfMemoryException, MemoryError):
-        raise _too_large() from None
+        raise too_large() from None
     except OSError as error:  # what goes wrong while rows are read comes through Arrow's reader
         limit.check()
         if "Out of Memory" in str(error):
-            raise _too_large() from None
+            raise too_large() from None
         raise InputError(first_lines(error), where="SQL") from None
     except duckdb.Error as error:
         limit.check()
         raise InputError(first_lines(error), where="SQL", hint=_what_exists(con, str(error), sql)) from None
-
-
-def _too_large() -> InputError:
-    return InputError(
-        "this takes more memory than it may have",
-        where="SQL",
-        hint="ask for less, or allow more with --memory, such as 16GB",
-    )
 
 
 def _require_reading(con: Connection, sql: str) -> None:

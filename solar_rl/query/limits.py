@@ -92,6 +92,15 @@ def deadline(
         watcher.join()
 
 
+def too_large() -> InputError:
+    """Say that a question takes too much memory."""
+    return InputError(
+        "this takes more memory than it may have",
+        where="SQL",
+        hint="ask for less, or allow more with --memory, such as 16GB",
+    )
+
+
 def memory_bytes(text: str) -> int:
     """Read an amount of memory.
 
@@ -113,6 +122,9 @@ def memory_ceiling(limit: int) -> Iterator[None]:
 
     DuckDB's own limit doesn't count the values of a single huge function call, such as repeat('x', 1e10).
     Where the system can't do it (only Linux can), DuckDB's limit stands alone.
+
+    Raises:
+        InputError: Python itself ran out of memory.
     """
     taken = _data_bytes()
     if taken is None:
@@ -126,6 +138,8 @@ def memory_ceiling(limit: int) -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_DATA, (min([ceiling, *bounds]), hard))
     try:
         yield
+    except MemoryError:
+        raise too_large() from None
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 

@@ -58,6 +58,11 @@ class SolarDataset:
         return self._snapshot.commit if self._snapshot else None
 
     @property
+    def folder(self) -> Path:
+        """Return where the files lie; of the Hub's dataset, those fetched so far."""
+        return self._folder
+
+    @property
     def path(self) -> Path:
         """Return the folder with every file of the dataset: of the Hub's, whatever isn't here is downloaded."""
         if self._snapshot and not self._whole:
