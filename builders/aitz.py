@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from solar_rl.actions import Action
+from solar_rl.builder import Sign
 from solar_rl.errors import RecordError
+from solar_rl.peek import first_objects
 from solar_rl.schema import SPLITS, Episode, Screenshot, Step
 
 from ._episode_files import EpisodeFileOptions, EpisodeFiles, Shelf, as_object, reached_goal
@@ -54,6 +56,17 @@ class Aitz(EpisodeFiles):
     citation = CITATION
     Options = Options
     looked_for = "EPISODE/EPISODE.json, at any depth"
+
+    @classmethod
+    def recognises(cls, path: Path) -> Sign | None:
+        """Tell the format by the first JSON file that is named as its folder."""
+        file = _first_episode(path.absolute(), 4) if path.is_dir() else None
+        if file is None:
+            return None
+        for row in first_objects(file, 1, whole=True):
+            if {"result_action_type", "result_touch_yx", "step_id"} <= row.keys():
+                return Sign(0.95, f"{file.name} is a list of steps with result_action_type")
+        return None
 
     def find_files(self) -> list[Path]:
         """List the JSON files that are named as their folder."""
@@ -131,6 +144,17 @@ class Aitz(EpisodeFiles):
 
 def _folder(file: Path) -> Path:
     return file.absolute().parent
+
+
+def _first_episode(folder: Path, depth: int) -> Path | None:
+    """Return the first file that is named as its folder, not too far below."""
+    try:
+        if (folder / f"{folder.name}.json").is_file():
+            return folder / f"{folder.name}.json"
+        below = sorted(one for one in folder.iterdir() if one.is_dir())[:3] if depth else []
+    except OSError:
+        return None
+    return next((found for one in below if (found := _first_episode(one, depth - 1))), None)
 
 
 def _split(file: Path) -> str:

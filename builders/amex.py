@@ -12,8 +12,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from solar_rl.actions import Action, Box
+from solar_rl.builder import Sign
 from solar_rl.config import SourceConfig
 from solar_rl.errors import ConfigError, RecordError
+from solar_rl.peek import first_objects, some_files
 from solar_rl.schema import Episode, Screenshot, Step
 
 from ._episode_files import EpisodeFileOptions, EpisodeFiles, Shelf, as_object, main_app, reached_goal
@@ -65,6 +67,20 @@ class Amex(EpisodeFiles):
         self._split_of = read_splits(self._splits_file)
         self._shelf = Shelf(self._folder("screenshots"))
         self._elements_folder = self._folder("elements")
+
+    @classmethod
+    def recognises(cls, path: Path) -> Sign | None:
+        """Tell the format by the touches in an instruction's steps."""
+        folder = path / "instruction_anno"
+        for file in (some_files(folder, (".json",)) or some_files(folder / folder.name, (".json",)))[:1]:
+            for row in first_objects(file, 1, whole=True):
+                steps = row.get("steps")
+                first = steps[0] if isinstance(steps, list) and steps else None
+                if isinstance(first, dict) and {"action", "touch_coord"} <= first.keys():
+                    lacking = {"screenshots": "screenshot", "elements": "element_anno"}
+                    options = {name: None for name, below in lacking.items() if not (path / below).is_dir()}
+                    return Sign(0.95, f"{file.name} holds steps with touch_coord", options)
+        return None
 
     def _folder(self, option: str) -> Path | None:
         name = getattr(self.options, option)

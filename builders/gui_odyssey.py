@@ -6,13 +6,16 @@ instructions) are both read; what a file hasn't got stays empty.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from solar_rl.actions import Action
+from solar_rl.builder import Sign
 from solar_rl.config import SourceConfig
 from solar_rl.errors import ConfigError, RecordError
+from solar_rl.peek import first_objects, some_files
 from solar_rl.schema import Episode, Screenshot, Step
 
 from ._episode_files import EpisodeFileOptions, EpisodeFiles, Shelf, as_object, reached_goal
@@ -58,6 +61,9 @@ class Options(EpisodeFileOptions):
     """Which text about a step becomes its thought. Some texts of the release belong to another episode."""
     screenshots: str | None = "screenshots"
     """Folder of the screenshots, below source.path unless absolute. null: none are read."""
+    reason: Literal["text", "thought"] = "text"
+    """Where the note goes on why a task can't be done: the answer of ``finished``, which few formats can say, or
+    that step's thought."""
     meta_task: bool = False
     """Add ``meta_task: TEXT`` to an episode's subsplits, to group by the template that it was made from."""
 
@@ -83,6 +89,16 @@ class GuiOdyssey(EpisodeFiles):
                 where=f"source.path {self.path}",
                 hint="source.options.split_family none makes everything train",
             )
+
+    @classmethod
+    def recognises(cls, path: Path) -> Sign | None:
+        """Tell the format by the device, the task and the steps in an annotation."""
+        for file in some_files(path / "annotations", (".json",))[:1]:
+            for row in first_objects(file, 1, whole=True):
+                if {"device_info", "task_info", "steps"} <= row.keys():
+                    why = f"annotations/{file.name} holds device_info, task_info and steps"
+                    return Sign(0.95, why, _options_for(path))
+        return None
 
     @cached_property
     def _split_files(self) -> dict[str, Path]:
@@ -152,10 +168,11 @@ class GuiOdyssey(EpisodeFiles):
     def _step(self, index: int, row: dict[str, Any], device: dict[str, Any]) -> Step:
         screenshot = self._shelf.find(read_text(row, "screenshot"))
         width, height = _screen_size(device, screenshot)
-        action = _action(row)
+        action, reason = _action(row), _reason(row)
+        if self.options.reason == "text":
+            action = replace(action, text=reason) if reason else action
         boxes = read_boxes(row.get("sam2_bbox"), _GRID)
         target = next(iter(holding(boxes, action)), None)
-        thought = None if self.options.thought == "none" else read_optional_text(row, self.options.thought)
         return Step(
             index,
             action,
@@ -166,8 +183,20 @@ class GuiOdyssey(EpisodeFiles):
             target_box=target,
             candidate_boxes=boxes,
             box_rule=None if target is None else BOX_RULE,
-            thought=thought,
+            thought=self._thought(row, reason),
         )
+
+    def _thought(self, row: dict[str, Any], reason: str | None) -> str | None:
+        if reason is not None and self.options.reason == "thought":
+            return reason
+        return None if self.options.thought == "none" else read_optional_text(row, self.options.thought)
+
+
+def _options_for(path: Path) -> dict[str, Any]:
+    """Return the options that a folder needs which lacks a part of the release."""
+    found: dict[str, Any] = {} if (path / "screenshots").is_dir() else {"screenshots": None}
+    families = [family for family in FAMILIES if (path / "splits" / f"{family}_split.json").is_file()]
+    return found if "random" in families else found | {"split_family": next(iter(families), "none")}
 
 
 def _split(ids: dict[str, str], episode: str) -> str | None:
@@ -210,7 +239,7 @@ def _action(row: dict[str, Any]) -> Action:
     if kind in ("TEXT", "TYPE"):
         return Action("input_text", text=read_text(row, "info"))
     if kind in _STATUSES:
-        return Action("finished", status=_STATUSES[kind], text=_reason(row))
+        return Action("finished", status=_STATUSES[kind])
     raise RecordError("unknown_action", f"unknown action {kind!r}, expected one of {', '.join(_ACTIONS)}")
 
 
@@ -221,8 +250,9 @@ def _press(key: Any) -> Action:
 
 
 def _reason(row: dict[str, Any]) -> str | None:
-    """Return why an episode ended; only the reason for giving up is an answer to the user."""
-    return read_optional_text(row, "ps") if _STATUSES[row["action"]] == "infeasible" else None
+    """Return the note on why a task can't be done; notes on done ones and scrolls say nothing to the user."""
+    gives_up = _STATUSES.get(row["action"]) == "infeasible"
+    return read_optional_text(row, "ps") if gives_up else None
 
 
 def _points(info: Any, count: int) -> list[Point]:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from solar_rl.builder import Builder
+from solar_rl.builder import Builder, Sign
 from solar_rl.config import Config, SourceConfig
 from solar_rl.errors import ConfigError, RecordError
 from solar_rl.images import check_image
@@ -25,7 +25,7 @@ from ..android_control.forest import app_name
 from ..android_control.messages import parse_example
 from ..android_control.screen import Screen, number
 from ..android_control.splits import read_splits
-from ..android_control.tfrecord import read_records
+from ..android_control.tfrecord import is_tfrecord, read_records
 from ..android_control.vocabulary import read_optional_text, read_text
 from .actions import coded_action
 from .elements import BOX_RULE, Elements, read_elements
@@ -74,6 +74,14 @@ class Aitw(Builder):
                 where=f"source.path {self.path}",
                 hint="name the folder of the shards",
             )
+
+    @classmethod
+    def recognises(cls, path: Path) -> Sign | None:
+        """Tell the format by the features of the first record."""
+        for file in [path] if path.is_file() else _some_shards(path):
+            if is_tfrecord(file) and "results/action_type" in _first_features(file):
+                return Sign(0.95, f"{file.name} is a GZIP TFRecord with results/action_type")
+        return None
 
     @cached_property
     def _shards(self) -> dict[str, Path]:
@@ -128,6 +136,20 @@ class Aitw(Builder):
             category=_set_of(file),
             recorded_success=reached_goal(steps),
         )
+
+
+def _some_shards(folder: Path) -> list[Path]:
+    """Return the first shard of a folder, or of the folders in it."""
+    found = sorted(folder.glob(_FILES)) or sorted(folder.glob(f"*/{_FILES}"))
+    return [file for file in found[:1] if file.is_file()]
+
+
+def _first_features(file: Path) -> dict[str, Any]:
+    record = next(read_records(file), b"")
+    try:
+        return {} if isinstance(record, RecordError) else parse_example(record)
+    except RecordError:
+        return {}
 
 
 def _set_of(file: Path) -> str | None:

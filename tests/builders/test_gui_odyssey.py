@@ -93,6 +93,15 @@ def test_giving_up_is_a_demonstration_that_did_not_reach_its_goal(read_all):
     assert episode.recorded_success is False
 
 
+def test_the_reason_for_giving_up_is_an_answer_or_a_thought(read_all):
+    made = annotation(CLICK, {"action": "INCOMPLETE", "ps": "no such app"}, {"action": "INCOMPLETE"})
+    [answer], [thought] = read_all(made), read_all(made, options={"reason": "thought"})
+    assert [s.action.text for s in answer.steps] == [None, "no such app", None]
+    assert [s.thought for s in answer.steps] == ["because 0", "because 1", "because 2"]
+    assert [s.action.text for s in thought.steps] == [None, None, None]
+    assert [s.thought for s in thought.steps] == ["because 0", "no such app", "because 2"]
+
+
 @pytest.mark.parametrize(("family", "split"), [("random", "test"), ("task", "train"), ("none", "train")])
 def test_each_family_of_splits_can_be_chosen_and_all_are_kept(read_all, family, split):
     test = {"train": [], "test": ["0001.json"]}
