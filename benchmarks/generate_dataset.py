@@ -29,6 +29,7 @@ from solar_rl.config import (
     SourceConfig,
     ValidityConfig,
 )
+from solar_rl.fingerprints import goal_words
 from solar_rl.schema import SPLITS, TABLES
 from solar_rl.shaping import shape
 from solar_rl.store.card import render_card
@@ -47,6 +48,7 @@ from solar_rl.validity import score
 
 EPISODES, STEPS_AN_EPISODE = 15_000, 94 / 15
 _SHARED_SCREENS = 50
+_VOCABULARY, _COPIED = 3_000, 0.02
 _GOALS = [
     "open the settings",
     "send a message",
@@ -157,18 +159,42 @@ def _whole_answers(labelled: pl.DataFrame) -> pl.DataFrame:
 
 def _episodes(rng: np.random.Generator, first_steps: pl.DataFrame) -> pl.DataFrame:
     count = first_steps.height
-    goals = [
-        f"{goal} {number}"
-        for goal, number in zip(rng.choice(_GOALS, count), rng.integers(0, 9999, count), strict=True)
-    ]
+    goals = _goals(rng, count)
     frame = first_steps.select("episode_id", "app", "ref_len").with_columns(
         pl.Series("goal", goals),
         pl.Series("split", rng.choice(SPLITS, count, p=[0.9, 0.02, 0.08])),
         source=pl.lit("generated"),
         platform=pl.lit("android"),
         license=pl.lit("cc0-1.0"),
+        goal_words=pl.Series([goal_words(goal) for goal in goals], dtype=pl.List(pl.Int32)),
+        screen_hash=pl.Series(_screen_hashes(rng, count)),
     )
     return _typed("episodes", frame)
+
+
+def _goals(rng: np.random.Generator, count: int) -> list[str]:
+    """Draw goals of 5 to 25 words, common ones often; one in fifty repeats another with a word changed."""
+    weights = 1 / np.arange(10, 10 + _VOCABULARY)
+    drawn = rng.choice(_VOCABULARY, (count, 20), p=weights / weights.sum())
+    lengths = rng.integers(2, 21, count)
+    starts = rng.choice(_GOALS, count)
+    goals = []
+    for number, (start, words, length) in enumerate(zip(starts, drawn, lengths, strict=True)):
+        own = [*start.split(), *(f"w{word}" for word in words[:length])]
+        if number and rng.random() < _COPIED:
+            own = goals[rng.integers(number)].split()
+            own[-1] = f"w{words[0]}"
+        goals.append(" ".join(own))
+    return goals
+
+
+def _screen_hashes(rng: np.random.Generator, count: int) -> list[str]:
+    """Draw perceptual hashes; one in fifty is another's with a bit flipped."""
+    bits = rng.integers(0, 2**63, count, dtype=np.uint64)
+    copied = rng.random(count) < _COPIED
+    flipped = np.uint64(1) << rng.integers(0, 63, count, dtype=np.uint64)
+    bits[copied] = bits[rng.integers(0, count, copied.sum())] ^ flipped[copied]
+    return [f"{value:016x}" for value in bits]
 
 
 def _steps(rng: np.random.Generator, labels: pl.DataFrame) -> pl.DataFrame:

@@ -10,6 +10,7 @@ import orjson
 import polars as pl
 
 from solar_rl.actions import ACTION_FIELDS, Action, Box
+from solar_rl.fingerprints import goal_words, screen_hash
 from solar_rl.schema import TABLES, Alternative, Candidate, Episode
 
 _FIELDS_OF = attrgetter(*ACTION_FIELDS)  # astuple copies deeply, at twenty times the cost
@@ -34,8 +35,13 @@ def polars_schema(table: str) -> dict[str, Any]:
     return {column.name: polars_type(column.dtype) for column in TABLES[table].columns}
 
 
-def episodes_frame(episodes: Iterable[Episode]) -> pl.DataFrame:
-    """Make the rows of table ``episodes``, sorted by key."""
+def episodes_frame(episodes: Iterable[Episode], *, screens: bool = False) -> pl.DataFrame:
+    """Make the rows of table ``episodes``, sorted by key.
+
+    Args:
+        episodes: The demonstrations.
+        screens: Fill ``screen_hash`` too, for which a screenshot of each has to be decoded.
+    """
     rows = [
         (
             e.episode_id,
@@ -49,6 +55,8 @@ def episodes_frame(episodes: Iterable[Episode]) -> pl.DataFrame:
             e.category,
             list(e.subsplits),
             e.recorded_success,
+            goal_words(e.goal),
+            screen_hash(e) if screens else None,
         )
         for e in episodes
     ]

@@ -50,8 +50,13 @@ def check_image(data: bytes) -> tuple[int, int]:
     raise _bad(f"begins with {data[:8].hex(' ') or 'nothing'}, expected a PNG, JPEG or WebP")
 
 
-def decode_image(data: bytes) -> Image.Image:
+def decode_image(data: bytes, at_least: tuple[int, int] | None = None) -> Image.Image:
     """Decode an image fully.
+
+    Args:
+        data: Encoded bytes.
+        at_least: Smallest width and height that will do: a JPEG is then decoded at the next larger of a half,
+            a quarter or an eighth of its size, which is faster.
 
     Raises:
         RecordError: ``bad_image``: it is no image, or its pixels can't be decoded.
@@ -60,6 +65,8 @@ def decode_image(data: bytes) -> Image.Image:
 
     try:
         image = Image.open(io.BytesIO(data))
+        if at_least is not None:
+            image.draft(None, at_least)
         image.load()
     except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
         raise _bad(f"can't be decoded: {error}") from error

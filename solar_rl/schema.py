@@ -221,6 +221,8 @@ EPISODES = Table(
         Column("category", "string", "the source's own kind of task, if it has one"),
         Column("subsplits", "list<string>", "the source's own finer splits, such as app_unseen", False),
         Column("recorded_success", "bool", "whether the source says that the goal was reached"),
+        Column("goal_words", "list<int32>", "a hash of each different word of the goal", False),
+        Column("screen_hash", "string", "perceptual hash of the middle screen, 16 hex digits"),
     ),
     "One row per expert demonstration.",
 )

@@ -106,6 +106,8 @@ class SourceConfig(SourceBlock):
 
     limit: int | None = Field(default=None, ge=1)
     """Stop after this many good episodes (default: all)."""
+    screen_hash: bool = True
+    """Hash each episode's middle screen, by which `stats leakage` finds look-alikes: decodes one image."""
     max_reject_rate: float = Field(default=0.05, ge=0, le=1)
     """From 200 episodes on, a larger share of broken ones stops the build with exit 1."""
     sources: dict[SourceName, MixedSource] = {}

@@ -1,0 +1,91 @@
+"""Make the fingerprints by which near-duplicate episodes are found: of a goal's words, and of a screen.
+
+Both are worked out once, when a dataset is built, so that asking which held-out episodes resemble a training one
+takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from solar_rl.errors import RecordError
+from solar_rl.images import decode_image
+from solar_rl.schema import Episode
+from solar_rl.text import tokens
+
+_COLUMNS, _ROWS = 8, 8
+_THUMBNAIL = 4
+"""Pixels a cell that an image is reduced to before it is averaged; the rest of it is read for nothing."""
+
+# Words that say little about which task it is. They are sorted last, so that the first hashes of two goals seldom
+# agree by chance. Source: ours, the commonest words of AndroidControl's test goals.
+_WORDS = """
+a about add all an and any app as at by can d find for from get go google have i in is it like look m me more my need
+new of on open out page read s save search see select share show so that the then this to up use using view want with
+would you your
+"""
+_COMMON = frozenset(_WORDS.split())
+
+
+def goal_words(goal: str) -> list[int]:
+    r"""Return a hash of each different word of a goal, telling words first.
+
+    Words are those of ``text.tokens``: case, punctuation and order make no difference. How many hashes two goals share,
+    divided by how many they have together, is their similarity.
+
+    Returns:
+        Distinct signed 32-bit integers: CRC-32 of the words' UTF-8.
+
+    >>> goal_words("Open the Mail app!") == goal_words("mail: open  the APP")
+    True
+    >>> goal_words("the mail")[1] == goal_words("the")[0]
+    True
+    """
+    hashed = {(word in _COMMON, _signed(zlib.crc32(word.encode()))) for word in tokens(goal)}
+    return [value for _, value in sorted(hashed)]
+
+
+def screen_hash(episode: Episode) -> str | None:
+    """Return the perceptual hash of an episode's middle screen; None when it has none that can be decoded.
+
+    The middle one, because episodes begin and end on screens that many share. With an even number of
+    screenshots it is the earlier of the two.
+    """
+    shown = [step.screenshot for step in episode.steps if step.screenshot is not None]
+    if not shown:
+        return None
+    try:
+        return difference_hash(shown[(len(shown) - 1) // 2].data)
+    except RecordError:  # `validate --all` lists it; a build looks at no pixels
+        return None
+
+
+def difference_hash(data: bytes) -> str:
+    """Return the difference hash (dHash) of an encoded image: 64 bits as 16 hex digits.
+
+    The image is averaged to 9 x 8 gray cells; a bit tells whether a cell is brighter than its right neighbour.
+    Another compression, size or small retouch flips few bits; a blank screen has none.
+
+    Raises:
+        RecordError: ``bad_image``: its pixels can't be decoded.
+
+    Source: the dHash of N. Krawetz (2013); the averaging by boxes is ours.
+    """
+    from PIL import Image
+
+    image = decode_image(data, (9 * _THUMBNAIL * 8, 8 * _THUMBNAIL * 8))
+    if image.mode not in ("L", "RGB", "RGBA"):
+        image = image.convert("RGB")
+    factor = max(1, min(image.width // ((_COLUMNS + 1) * _THUMBNAIL), image.height // (_ROWS * _THUMBNAIL)))
+    gray = image.reduce(factor).convert("L").resize((_COLUMNS + 1, _ROWS), Image.Resampling.BOX)
+    cells = gray.tobytes()
+    bits = 0
+    for row in range(_ROWS):
+        for column in range(_COLUMNS):
+            at = row * (_COLUMNS + 1) + column
+            bits = bits << 1 | (cells[at] > cells[at + 1])
+    return f"{bits:016x}"
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value >= 1 << 31 else value
