@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from rich.console import Console
+from rich.markup import escape
 
+from solar_rl import commands
 from solar_rl.builder import load_builder
 from solar_rl.commands import log, parse_overrides
 from solar_rl.config import SourceConfig, set_dotted, validate_config
-from solar_rl.errors import ConfigError, InputError
+from solar_rl.errors import CheckFailed, ConfigError, InputError
 from solar_rl.inspection import Guess, Survey, guess, start_yaml, survey
 from solar_rl.inspection.contents import top
 from solar_rl.inspection.formats import CANDIDATES, CLOSE, DATASET
@@ -61,6 +64,49 @@ def inspect(
         print(f"\nwritten: {write}\nnext:    solar-rl build {write} --limit 20")
 
 
+def validate(
+    dataset: str | None, builder: str | None, overrides: Sequence[str], *, all_images: bool, as_json: bool
+) -> None:
+    """Check a dataset or, with ``builder``, a builder on a sample."""
+    if builder is not None:
+        conform(builder, dataset, overrides, as_json=as_json)
+        return
+    if dataset is None:
+        raise InputError("DATASET is missing", hint="a built dataset's folder, or a sample with --builder")
+    if overrides:
+        raise InputError(f"unexpected argument {overrides[0]!r}", hint="see --help")
+    commands.validate(dataset, all_images=all_images, as_json=as_json)
+
+
+def conform(builder: str, sample: str | None, overrides: Sequence[str], *, as_json: bool) -> None:
+    """Check a builder on a sample; exit 1 when a check fails.
+
+    Raises:
+        CheckFailed: Some check failed; every one is printed first.
+    """
+    from solar_rl.conformance import conform as run_checks
+
+    if Path.cwd().as_posix() not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # a builder that is being written lies in the current folder
+    block = {"builder": builder, "path": sample} | _source_fields(overrides, "validate")
+    console, found = Console(highlight=False, soft_wrap=True), []
+    for finding in run_checks(validate_config(SourceConfig, block, where="command line")):
+        found.append(finding)
+        if not as_json:
+            colour = {"ok": "green", "warn": "yellow", "fail": "red", "skip": "dim"}[finding.verdict]
+            mark = "FAIL" if finding.verdict == "fail" else f"{finding.verdict:<4}"
+            console.print(f"[{colour}]{mark}[/] {finding.name} [dim]{escape(finding.detail)}[/]")
+    if as_json:
+        _print_json([{**finding._asdict(), "passed": finding.verdict != "fail"} for finding in found])
+    failed = [finding.name for finding in found if finding.verdict == "fail"]
+    if failed:
+        names = ", ".join(failed)
+        raise CheckFailed(f"{len(failed)} of {len(found)} checks failed: {names}", where=builder)
+    if not as_json:
+        warned = sum(finding.verdict == "warn" for finding in found)
+        print(f"all {len(found)} checks passed" + (f", {warned} with a warning" if warned else ""))
+
+
 def export(dataset: str, out: Path, *, as_json: bool) -> None:
     """Write a built dataset in the interchange format."""
     from solar_rl.interchange import export_dataset
@@ -74,13 +120,17 @@ def export(dataset: str, out: Path, *, as_json: bool) -> None:
 
 
 def _source_block(best: Guess, overrides: Sequence[str]) -> dict[str, Any]:
-    """Return the fields of the source block beside builder and path."""
-    data: dict[str, Any] = {"source": {"options": dict(best.options)} if best.options else {}}
+    """Return the fields of the source block beside builder and path, where there are any."""
+    block = {"options": dict(best.options)} if best.options else {}
+    return block | _source_fields(overrides, "inspect")
+
+
+def _source_fields(overrides: Sequence[str], verb: str) -> dict[str, Any]:
+    data: dict[str, Any] = {"source": {}}
     for key, text in parse_overrides(overrides).items():
         if not key.startswith("source.") or key in ("source.builder", "source.path"):
-            raise ConfigError(
-                f"'inspect' can't set '{key}'", hint="it takes --source.options.* and --source.splits"
-            )
+            hint = "it takes --source.options.* and --source.splits"
+            raise ConfigError(f"'{verb}' can't set '{key}'", hint=hint)
         set_dotted(data, key, text)
     return dict(data["source"])
 
