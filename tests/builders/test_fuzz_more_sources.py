@@ -119,20 +119,22 @@ def test_androidworld_lines_with_odd_values_anywhere(tmp_path, read):
 TEXTS = [None, "", "x", "-1", "nan", "[]", "{}", "null", "3", '{"op": 3}', '{"attributes": []}', "é" * 50]
 
 
+def garbled(text, dice):
+    return mutated(text.encode().ljust(170), dice).decode("latin-1").rstrip()
+
+
 def odd(row, dice):
     """Replace a text of a row by another one, or a number of its box."""
     row = dict(row)
     name = dice.choice([n for n, value in row.items() if isinstance(value, (str, list))])
     if isinstance(row[name], str):
-        row[name] = dice.choice([*TEXTS, mutated(row[name].encode() or b"x", dice).decode("latin-1")])
+        row[name] = dice.choice([*TEXTS, garbled(row[name], dice)])
     elif name == "gt_bbox":
         row[name] = dice.choice(
             [None, [], [0.5], [float("nan")] * 4, [1e300, 1], [-1, 2, 3, 4], [5, 5, 1, 1]]
         )
     else:
-        row[name] = dice.choice(
-            [None, [], [dice.choice(TEXTS)], [mutated(t.encode(), dice).decode("latin-1") for t in row[name]]]
-        )
+        row[name] = dice.choice([None, [], [dice.choice(TEXTS)], [garbled(t, dice) for t in row[name]]])
     return row
 
 
