@@ -115,6 +115,13 @@ class Builder(ABC):
         """Count, by source and reason, the good episodes that were left out on purpose (after ``prepare``)."""
         return {}
 
+    def fingerprint(self) -> dict[str, str]:
+        """Return what else the episodes depend on, such as a browser's version: name to version.
+
+        It belongs to the build's identity and stands in the manifest.
+        """
+        return {}
+
     @abstractmethod
     def shards(self) -> list[str]:
         """List independent pieces of work in a fixed order, such as file names."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from solar_rl.builder import Builder
+from solar_rl.environment import Observation
 from solar_rl.schema import Episode, Reject, Step
 
 from .draw import BUCKETS, EpisodeSpec, PhoneOptions, Shot, draw_episode
-from .env import Observation, PhoneEnv, expert_action
+from .env import PhoneEnv, expert_action
 from .goals import Goal
 from .render import render
 from .templates import TEMPLATES

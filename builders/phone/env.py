@@ -1,52 +1,69 @@
-"""Run an agent on the phone in closed loop: reset, step, success."""
+"""Run an agent on the phone in closed loop: reset, act, success."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import get_args
 
 from solar_rl.actions import Action
-from solar_rl.schema import Screenshot
+from solar_rl.environment import Environment, Observation
+from solar_rl.errors import InputError
 
-from .draw import EpisodeSpec, PhoneOptions, draw_episode
+from .draw import Bucket, EpisodeSpec, PhoneOptions, draw_episode
 from .expert import Demonstration, demonstrate
 from .goals import Task
 from .phone import Phone
 from .render import render
-from .widgets import screen_text
+from .widgets import screen_text, visible
+
+ANY = "any"
+"""Task of whatever length the options draw."""
 
 
-class Observation(NamedTuple):
-    """What an agent sees: the screenshot, and the same screen as text."""
-
-    screenshot: Screenshot
-    screen_text: str
-    width: int
-    height: int
-
-
-class PhoneEnv:
+class PhoneEnv(Environment):
     """The simulated phone as an environment. Nothing an agent does raises; senseless actions pass time.
+
+    A task is a length of goal (short, long, super_long), or ``any``; the seed is the episode's index under
+    the options.
 
     Args:
         options: What kind of episodes, as in dataset.yaml (default: the builder's defaults).
 
     >>> env = PhoneEnv()
-    >>> observation = env.reset(0)
+    >>> observation = env.reset("any", 0)
     >>> observation.width, observation.height, env.success
     (360, 720, False)
     """
 
     def __init__(self, options: PhoneOptions | None = None) -> None:
         self.options = options or PhoneOptions()
-        self.reset(0)
+        self.reset(ANY, 0)
 
-    def reset(self, episode: int | EpisodeSpec) -> Observation:
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Return the lengths that the options allow."""
+        return tuple(self.options.ranges())
+
+    def reset(self, task: str, seed: int) -> Observation:
         """Start an episode.
 
         Args:
-            episode: Its index under the options, or a spec (see ``draw_episode``).
+            task: A length of goal, or ``any``.
+            seed: Index of the episode under the options, narrowed to that length.
+
+        Raises:
+            InputError: No such task.
         """
-        spec = draw_episode(self.options, episode)[0] if isinstance(episode, int) else episode
+        if task not in (ANY, *self.tasks):
+            known = ", ".join((ANY, *self.tasks))
+            raise InputError(f"the phone has no task '{task}'", hint=f"there is: {known}")
+        options = self.options
+        if task != ANY:
+            weights = {bucket: float(bucket == task) for bucket in get_args(Bucket)}
+            options = options.model_copy(update={"buckets": weights})
+        return self.start(draw_episode(options, seed)[0])
+
+    def start(self, spec: EpisodeSpec) -> Observation:
+        """Start the episode of a spec (see ``draw_episode``)."""
         self.spec = spec
         self.phone: Phone = spec.phone()
         self.task = Task(self.phone, spec.goal)
@@ -55,7 +72,7 @@ class PhoneEnv:
         self.task.watch(self.phone)
         return self.observe()
 
-    def step(self, action: Action) -> Observation:
+    def act(self, action: Action) -> Observation:
         """Do an action; after the end nothing changes any more."""
         if not self.done:
             self.steps += 1
@@ -69,7 +86,9 @@ class PhoneEnv:
         """Return what can be seen now."""
         tree = self.phone.screen.tree
         shot = render(tree, self.options.scale)
-        return Observation(shot, screen_text(tree, self.options.scale), shot.width, shot.height)
+        boxes = tuple(seen.box.unit() for seen in visible(tree))
+        text = screen_text(tree, self.options.scale)
+        return Observation(self.goal, shot, text, shot.width, shot.height, boxes)
 
     @property
     def goal(self) -> str:

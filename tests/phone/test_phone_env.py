@@ -82,7 +82,7 @@ def test_no_action_raises_and_every_screen_can_be_drawn(seed: int) -> None:
     rng = Random(seed)
     env = PhoneEnv(PhoneOptions(seed=seed, popup_rate=0.2))
     while not env.done and env.steps < 25:
-        seen = env.step(any_action(rng, env.phone))
+        seen = env.act(any_action(rng, env.phone))
         assert seen.width == 360 and seen.screen_text.startswith(("screen", "scrim", "loading"))
         assert 0.0 <= env.progress <= 1.0
 
@@ -90,10 +90,10 @@ def test_no_action_raises_and_every_screen_can_be_drawn(seed: int) -> None:
 def test_the_environment_follows_the_expert_to_success() -> None:
     env = PhoneEnv(PhoneOptions(seed=7))
     for index in range(6):
-        env.reset(index)
+        env.reset("any", index)
         progress = [env.progress]
         while not env.done:
-            env.step(expert_action(env).action)
+            env.act(expert_action(env).action)
             progress.append(env.progress)
         assert env.success and env.progress == 1.0
         assert progress[0] < 1.0
@@ -101,24 +101,24 @@ def test_the_environment_follows_the_expert_to_success() -> None:
 
 def test_the_environment_shows_what_the_builder_recorded() -> None:
     env = PhoneEnv(PLAIN)
-    seen = env.reset(1)
+    seen = env.reset("any", 1)
     _, shots = draw_episode(PLAIN, 1)
     for shot in shots:
         assert f'"{env.phone.launcher.time}"' in seen.screen_text
         assert expert_action(env) == shot.demonstration
-        seen = env.step(shot.demonstration.action)
+        seen = env.act(shot.demonstration.action)
 
 
 @pytest.mark.parametrize("index", range(8))
 def test_doing_nothing_fails(index: int) -> None:
     env = PhoneEnv(PLAIN)
-    env.reset(index)
+    env.reset("any", index)
     while not env.done:
-        env.step(Action("wait"))
+        env.act(Action("wait"))
     assert not env.success and env.progress < 1.0
-    env.reset(index)
+    env.reset("any", index)
     other = "infeasible" if env.spec.goal.status == "complete" else "complete"
-    env.step(Action("finished", status=other))
+    env.act(Action("finished", status=other))
     assert env.done and not env.success
 
 
@@ -128,7 +128,7 @@ def one(part: Part) -> EpisodeSpec:
 
 def test_a_change_too_many_is_a_failure() -> None:
     env = PhoneEnv(PLAIN)
-    env.reset(one(Part("clock.alarm", "clock", "set an alarm", (("alarm", "03:35", "on"),))))
+    env.start(one(Part("clock.alarm", "clock", "set an alarm", (("alarm", "03:35", "on"),))))
     alarms = env.phone.apps["clock"].alarms  # type: ignore[attr-defined]
     alarms["03:35"] = "on"
     alarms["04:40"] = "on"
@@ -139,10 +139,10 @@ def test_a_change_too_many_is_a_failure() -> None:
 
 def test_a_success_must_be_declared_and_declared_rightly() -> None:
     env = PhoneEnv(PLAIN)
-    env.reset(one(Part("clock.timer", "clock", "start a timer", (("timer", "10"),))))
+    env.start(one(Part("clock.timer", "clock", "start a timer", (("timer", "10"),))))
     env.phone.apps["clock"].timer = "10"  # type: ignore[attr-defined]
     assert not env.success
-    env.step(Action("finished", status="infeasible"))
+    env.act(Action("finished", status="infeasible"))
     assert env.done and not env.success
 
 
@@ -151,16 +151,16 @@ def test_a_question_needs_its_answer() -> None:
     part = Part("settings.about", "settings", "which model?", looks=(look,), answer="Heron 5")
     env = PhoneEnv(PLAIN)
     for text, right in (("Heron 4", False), (None, False), (" heron  5.", True)):
-        env.reset(one(part))
-        env.step(Action("finished", status="complete", text=text))
+        env.start(one(part))
+        env.act(Action("finished", status="complete", text=text))
         assert env.success is right
 
 
 def test_a_finished_episode_stays_as_it_is() -> None:
     env = PhoneEnv(PLAIN)
-    env.reset(0)
-    first = env.step(Action("finished", status="complete"))
-    assert env.step(Action("open_app", app_name="Shop")) == first and env.steps == 1
+    env.reset("any", 0)
+    first = env.act(Action("finished", status="complete"))
+    assert env.act(Action("open_app", app_name="Shop")) == first and env.steps == 1
 
 
 def test_a_pop_up_takes_every_touch_until_it_is_dismissed() -> None:
@@ -202,10 +202,10 @@ def test_a_slow_app_needs_a_wait() -> None:
 
 def test_the_text_names_what_can_be_touched_and_nothing_hidden() -> None:
     env = PhoneEnv(PLAIN)
-    env.reset(0)
-    env.step(Action("open_app", app_name="Settings"))
+    env.reset("any", 0)
+    env.act(Action("open_app", app_name="Settings"))
     seen = env.observe().screen_text
     assert 'row "Battery saver"' in seen and "clickable" in seen
     assert "About phone" not in seen, "below the fold"
-    env.step(Action("scroll", direction="down"))
+    env.act(Action("scroll", direction="down"))
     assert "About phone" in env.observe().screen_text
