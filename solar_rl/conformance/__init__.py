@@ -10,7 +10,7 @@ from solar_rl.conformance.damage import damaged_samples
 from solar_rl.conformance.declared import declarations
 from solar_rl.conformance.finding import Finding
 from solar_rl.conformance.items import Reading, contents
-from solar_rl.conformance.repeats import repeats
+from solar_rl.conformance.repeating import repeats
 from solar_rl.errors import SolarError
 
 __all__ = ["Finding", "conform"]

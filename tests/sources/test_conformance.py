@@ -45,7 +45,7 @@ def one_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     """Start no other process, which takes a second, unless the test is about that."""
     about_it = "works_in_another_process" in BROKEN.get(request.node.callspec.params.get("builder"), ())
     if not about_it:
-        monkeypatch.setattr("solar_rl.conformance.repeats._elsewhere", lambda *arguments: [])
+        monkeypatch.setattr("solar_rl.conformance.repeating._elsewhere", lambda *arguments: [])
 
 
 @pytest.fixture
