@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from solar_rl.diff import Difference
     from solar_rl.stats import Answers
     from solar_rl.store.manifest import Manifest
 
-__all__ = ["episode_strip", "write_report"]
+__all__ = ["episode_strip", "write_diff", "write_report"]
 
 
 def write_report(
@@ -42,6 +43,21 @@ def write_report(
         with connect(folder, unfinished=True) as con:
             page = render_page(Answers(con), manifest)
     return write_text(Path(folder) / REPORT, page)
+
+
+def write_diff(found: Difference, out: str | Path) -> Path:
+    """Write a comparison of two datasets as one self-contained page; returns its path.
+
+    Raises:
+        InputError: The folder of the page doesn't exist.
+    """
+    from solar_rl.errors import InputError
+    from solar_rl.report.diff_page import render_diff
+    from solar_rl.store.manifest import write_text
+
+    if not Path(out).parent.is_dir():
+        raise InputError("no such folder", where=str(Path(out).parent))
+    return write_text(out, render_diff(found))
 
 
 def episode_strip(

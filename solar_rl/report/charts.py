@@ -100,9 +100,9 @@ class Columns:
     @cached_property
     def top(self) -> float:
         """Return the value at the upper end of the vertical axis."""
-        highest = max((sum(part.value for part in stack.parts) for stack in self.stacks), default=0.0)
-        step = nice_step(highest)
-        return max(step, math.ceil(round(highest / step, 9)) * step)
+        return nice_ceiling(
+            max((sum(part.value for part in stack.parts) for stack in self.stacks), default=0.0)
+        )
 
     @cached_property
     def rects(self) -> list[Rect]:
@@ -184,3 +184,13 @@ def nice_step(highest: float) -> float:
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(factor for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * (1 - 1e-9))
     return float(f"{step * power:.12g}")
+
+
+def nice_ceiling(highest: float) -> float:
+    """Return the lowest multiple of a nice step that no column rises above.
+
+    >>> nice_ceiling(0.83), nice_ceiling(0.0)
+    (1.0, 1.0)
+    """
+    step = nice_step(highest)
+    return max(step, math.ceil(round(highest / step, 9)) * step)

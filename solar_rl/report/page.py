@@ -38,7 +38,7 @@ def render_page(answers: Answers, manifest: Manifest) -> str:
     """
     strips, shots = _strips(answers.con)
     figures = answers.headline
-    template = _environment().get_template("page.html.j2")
+    template = environment().get_template("page.html.j2")
     return template.render(
         name=manifest.name,
         version=manifest.version,
@@ -51,7 +51,7 @@ def render_page(answers: Answers, manifest: Manifest) -> str:
         sections=[section(answers) for section in SECTIONS],
         strips=strips,
         shots=shots,
-        css=_css(),
+        css=css("page.css"),
     )
 
 
@@ -67,11 +67,12 @@ def _strips(con: Connection) -> tuple[list[tuple[Pick, Strip]], dict[str, str]]:
 def preload() -> None:
     """Compile the templates of ``render_page``, for a build that has a core to spare meanwhile."""
     for name in ("page.html.j2", "charts.html.j2", "strip.html.j2", "reading.html.j2"):
-        _environment().get_template(name)
+        environment().get_template(name)
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return the templates of this package, with the filters that they use."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -91,8 +92,9 @@ def _pixels(value: float) -> str:
 
 
 @cache
-def _css() -> Any:
+def css(*names: str) -> Any:
+    """Return the style sheets of this package as one, without indentation and empty lines."""
     from markupsafe import Markup
 
-    text = resources.files("solar_rl.report").joinpath("page.css").read_text(encoding="utf-8")
-    return Markup("\n".join(line.strip() for line in text.splitlines() if line.strip()))
+    sheets = (resources.files("solar_rl.report").joinpath(name).read_text(encoding="utf-8") for name in names)
+    return Markup("\n".join(line.strip() for sheet in sheets for line in sheet.splitlines() if line.strip()))
