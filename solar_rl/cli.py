@@ -154,9 +154,10 @@ def validate(
     *overrides: Overrides,
     builder: str | None = None,
     all_images: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    allow: tuple[Literal["email", "phone", "secret"], ...] = (),
     json: Json = False,
 ) -> None:
-    """Check a dataset: schema, keys, hashes, every law of the method; exit 1 and a list when one fails.
+    """Check a dataset: schema, keys, hashes, every law, private strings; exit 1 and a list when one fails.
 
     With `--builder` it checks a builder on a small sample instead: what it says of itself, its episodes, that it
     reads the same every time, everywhere, and that damaged files become rejects (docs/builders.md).
@@ -170,11 +171,13 @@ def validate(
         overrides: With --builder, fields of the source, such as --source.options.images FOLDER.
         builder: A builder's import string, module:Class, or the short name of a shipped one.
         all_images: Decode every image instead of a sample.
+        allow: Kinds of private strings that texts may hold, beside those that the dataset's config allows
+            (docs/validate.md).
         json: Print the checks as JSON.
     """
     from solar_rl import commands_sources
 
-    commands_sources.validate(dataset, builder, overrides, all_images=all_images, as_json=json)
+    commands_sources.validate(dataset, builder, overrides, all_images=all_images, allow=allow, as_json=json)
 
 
 @app.command

@@ -15,7 +15,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from solar_rl.config import DatasetConfig, field_docs, load_dataset_config
-from solar_rl.errors import CheckFailed, ConfigError, InputError
+from solar_rl.errors import ConfigError, InputError
+from solar_rl.privacy import keyed
 from solar_rl.shipped import shipped_path
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def build(
     if limit is not None:
         pairs["source.limit"] = str(limit)
     config = load_dataset_config(_dataset_yaml(dataset), pairs)
+    config = config.model_copy(update={"privacy": keyed(config.privacy)})
     folder = out or Path("runs") / f"{config.name}-{config.version}"
     if dry_run:
         _print_plan(pipeline.plan(config, folder), as_json)
@@ -100,25 +102,6 @@ def derive(
         _print_plan(plan.as_dict(), as_json)
         return
     print_built(stages.run(plan), as_json)
-
-
-def validate(dataset: str, *, all_images: bool, as_json: bool) -> None:
-    """Run every check and exit 1 when one fails."""
-    from solar_rl.store.dataset import open_dataset
-    from solar_rl.validate import validate as run_checks
-
-    checks = run_checks(open_dataset(dataset).path, all_images=all_images)
-    if as_json:
-        _print_json([check._asdict() for check in checks])
-    else:
-        for check in checks:
-            mark = "[green]ok  [/]" if check.passed else f"[red]FAIL[/] {check.count:,}"
-            _console().print(f"{mark} {check.name} [dim]{escape(check.detail)}[/]", highlight=False)
-    failed = [check.name for check in checks if not check.passed]
-    if failed:
-        raise CheckFailed(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}", where=dataset)
-    if not as_json:
-        print(f"all {len(checks)} checks passed")
 
 
 def stats(dataset: str, name: str | None, *, rows: int | None, as_json: bool) -> None:

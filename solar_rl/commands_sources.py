@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import orjson
 from rich.console import Console
 from rich.markup import escape
 
-from solar_rl import commands
+from solar_rl import commands, commands_validate
 from solar_rl.builder import load_builder
 from solar_rl.commands import log, parse_overrides
 from solar_rl.config import SourceConfig, set_dotted, validate_config
@@ -21,6 +21,8 @@ from solar_rl.inspection.contents import top
 from solar_rl.inspection.formats import CANDIDATES, CLOSE, DATASET
 
 _SHOWN = 8
+_FEW_PARSE = 0.5
+"""Below this share of answers that can be read, the format is probably another."""
 
 
 def inspect(
@@ -65,7 +67,13 @@ def inspect(
 
 
 def validate(
-    dataset: str | None, builder: str | None, overrides: Sequence[str], *, all_images: bool, as_json: bool
+    dataset: str | None,
+    builder: str | None,
+    overrides: Sequence[str],
+    *,
+    all_images: bool,
+    allow: Collection[str],
+    as_json: bool,
 ) -> None:
     """Check a dataset or, with ``builder``, a builder on a sample."""
     if builder is not None:
@@ -75,7 +83,7 @@ def validate(
         raise InputError("DATASET is missing", hint="a built dataset's folder, or a sample with --builder")
     if overrides:
         raise InputError(f"unexpected argument {overrides[0]!r}", hint="see --help")
-    commands.validate(dataset, all_images=all_images, as_json=as_json)
+    commands_validate.validate(dataset, all_images=all_images, allow=allow, as_json=as_json)
 
 
 def conform(builder: str, sample: str | None, overrides: Sequence[str], *, as_json: bool) -> None:
@@ -117,6 +125,34 @@ def export(dataset: str, out: Path, *, as_json: bool) -> None:
         _print_json({"folder": str(out), "episodes": count})
     else:
         print(f"{out}: {count:,} episodes; solar-rl build jsonl --source.path {out}")
+
+
+def import_candidates(
+    file: Path,
+    into: Path,
+    overrides: Sequence[str],
+    *,
+    format: str | None,
+    sampler_id: str | None,
+    out: Path | None,
+    version: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Bring candidates that were sampled elsewhere into a new version of a dataset."""
+    from solar_rl import importing
+
+    pairs = parse_overrides(overrides)
+    job = importing.plan(file, into, pairs, format=format, sampler_id=sampler_id, out=out, version=version)
+    if dry_run:
+        if as_json:
+            _print_json(job.as_dict())
+        else:
+            print("\n".join(f"{name}: {value}" for name, value in job.as_dict().items()))
+        return
+    if job.parsed < _FEW_PARSE:
+        log.print(f"only {job.parsed:.1%} of the answers can be read as {job.base.config.prompt.format}")
+    commands.print_built(importing.run(job), as_json)
 
 
 def _source_block(best: Guess, overrides: Sequence[str]) -> dict[str, Any]:

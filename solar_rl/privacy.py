@@ -171,6 +171,17 @@ def make_masker(config: PrivacyConfig, seed: int) -> Masker | None:
     return Masker(key.encode())
 
 
+def keyed(config: PrivacyConfig) -> PrivacyConfig:
+    """Fill in which key the stand-ins come from, where texts are masked and the environment has one.
+
+    Raises:
+        ConfigError: The key is so short that its fingerprint would give it away.
+    """
+    if not config.mask or config.key_id is not None:
+        return config
+    return config.model_copy(update={"key_id": key_id_of_environment()})
+
+
 def key_id_of_environment() -> str | None:
     """Return the fingerprint of the key in SOLAR_RL_MASK_KEY, None where it isn't set.
 

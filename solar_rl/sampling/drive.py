@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from solar_rl.config import DatasetConfig
 from solar_rl.formats import get_format, parse_completion
+from solar_rl.privacy import make_masker
 from solar_rl.prompts import Past, Request, build_request
 from solar_rl.sampling.base import Completion, Sampler, candidate_seed
 from solar_rl.sampling.judged import Judged
@@ -149,8 +150,11 @@ def _answers(
             asked.append((ask, request))
             yield request
 
+    masker = make_masker(config.privacy, config.seed)
     for completions in sampler.sample(requests()):
         ask, request = asked.popleft()
+        if masker is not None:
+            completions = [masker.completion(completion) for completion in completions]
         yield (
             ask,
             [
