@@ -125,7 +125,7 @@ def _pause(state: RetryCallState) -> float:
     asked = None if response is None else retry_after(response.headers.get("Retry-After"))
     if asked is not None:
         return min(asked, LONGEST_PAUSE)
-    return wait_exponential_jitter(initial=0.5, max=30, jitter=0.5)(state)
+    return wait_exponential_jitter(multiplier=0.5, max=30, jitter=0.5)(state)
 
 
 def retry_after(header: str | None) -> float | None:
@@ -195,7 +195,8 @@ def _refusal(error: HfHubHTTPError, repo: str) -> SolarError:
             where=repo,
             hint="run the same command again later; what was uploaded needn't be sent twice",
         )
-    return InputError(f"the Hub refuses: {redact(_first(error))} (status {status})", where=repo)
+    said = redact(error.server_message or _first(error))
+    return InputError(f"the Hub refuses: {said} (status {status})", where=repo)
 
 
 def _unreachable(repo: str, error: Exception) -> SolarError:
