@@ -14,11 +14,11 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter, validators
 
 from solar_rl import __version__
-from solar_rl.cli_hub import publish
 from solar_rl.cli_diff import diff
+from solar_rl.cli_hub import publish
 from solar_rl.cli_judging import calibrate, evaluate, parse
 from solar_rl.cli_options import DryRun, Json, Out, Overrides, Rows
-from solar_rl.cli_sources import export, inspect
+from solar_rl.cli_sources import export, import_candidates, inspect
 from solar_rl.errors import InputError, SolarError
 
 app = App(
@@ -28,7 +28,7 @@ app = App(
     help_format="markdown",
     suppress_keyboard_interrupt=False,
 )
-for verb in (inspect, export, diff, parse, evaluate, calibrate, publish):
+for verb in (inspect, export, import_candidates, diff, parse, evaluate, calibrate, publish):
     app.command(verb)
 
 
@@ -64,6 +64,13 @@ def build(
     out: Out = None,
     version: str | None = None,
     limit: int | None = None,
+    executor: Literal["local", "slurm", "ray"] | None = None,
+    workers: int | None = None,
+    start_from: Annotated[Path | None, Parameter(name="--from")] = None,
+    cache: Path | None = None,
+    no_cache: Annotated[bool, Parameter(negative="")] = False,
+    rehash: Annotated[bool, Parameter(negative="")] = False,
+    mask: Annotated[bool, Parameter(negative="")] = False,
     fields: Annotated[bool, Parameter(negative="")] = False,
     dry_run: DryRun = False,
     json: Json = False,
@@ -71,7 +78,7 @@ def build(
     """Build a dataset: read, sample, score, reconstruct, shape, write.
 
     Any field of the config can be set by its dotted name. A killed build goes on where it stopped when
-    the same command is run again.
+    the same command is run again, and a changed config runs only the stages that it touches.
 
     Example: `solar-rl build phone --out runs/phone --shaping.alignment prefix_mean --sampler.n 4`
 
@@ -81,6 +88,15 @@ def build(
         out: Folder of the dataset (default: runs/NAME-VERSION).
         version: Version of the dataset, instead of the one in the file.
         limit: Stop after this many good episodes.
+        executor: Where it runs (docs/scale.md; default: the config's executor block, else local).
+        workers: Workers; each takes whole shards of the source.
+        start_from: A finished version with the same candidates to start from (default: found in and beside
+            the folder).
+        cache: Folder for answers of costly samplers and hashes of files (default: .solar-cache beside the
+            dataset's folder).
+        no_cache: Ask the sampler anew, and remember nothing of what it answers.
+        mask: Replace e-mail addresses, phone numbers and access keys by stand-ins (docs/validate.md).
+        rehash: Read every source file again instead of believing its size, time and inode.
         fields: Print every config field with its default and meaning, and do nothing.
         dry_run: Say what would be done, and do nothing.
         json: Print the result as JSON.
@@ -90,7 +106,20 @@ def build(
     if fields:
         commands.print_fields()
         return
-    commands.build(dataset, overrides, out, version, limit, dry_run=dry_run, as_json=json)
+    given = {"version": version and f"'{version}'", "source.limit": limit}
+    given |= {"executor.type": executor, "executor.workers": workers, "privacy.mask": mask or None}
+    commands.build(
+        dataset,
+        overrides,
+        given,
+        out,
+        start_from=start_from,
+        cache=cache,
+        use_cache=not no_cache,
+        trust_hashes=not rehash,
+        dry_run=dry_run,
+        as_json=json,
+    )
 
 
 @app.command

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from solar_rl.pipeline import Built
+    from solar_rl.pipeline import Built, Submitted
+    from solar_rl.pipeline.phases import Standing
 
 SHOWN_ROWS = 20
 """Rows of a table when all statistics are printed at once."""
@@ -58,10 +60,13 @@ def parse_overrides(tokens: Sequence[str]) -> dict[str, str]:
 def build(
     dataset: str | None,
     overrides: Sequence[str],
+    given: Mapping[str, object],
     out: Path | None,
-    version: str | None,
-    limit: int | None,
     *,
+    start_from: Path | None,
+    cache: Path | None,
+    use_cache: bool,
+    trust_hashes: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -69,19 +74,20 @@ def build(
     from solar_rl import pipeline
 
     pairs = parse_overrides(overrides)
-    if version is not None:
-        pairs["version"] = f"'{version}'"
-    if limit is not None:
-        pairs["source.limit"] = str(limit)
+    pairs |= {key: str(value) for key, value in given.items() if value is not None}
     config = load_dataset_config(_dataset_yaml(dataset), pairs)
     config = config.model_copy(update={"privacy": keyed(config.privacy)})
     folder = out or Path("runs") / f"{config.name}-{config.version}"
+    options = pipeline.Options(start_from, cache, use_cache, trust_hashes)
     if dry_run:
-        _print_plan(pipeline.plan(config, folder), as_json)
+        _print_plan(pipeline.plan(config, folder, options=options), as_json)
         return
-    with progress("episodes", config.source.limit) as advance:
-        built = pipeline.build(config, folder, progress=advance)
-    print_built(built, as_json)
+    with build_progress(config.source.limit) as heard:
+        built = pipeline.build(config, folder, progress=heard, options=options)
+    if isinstance(built, pipeline.Submitted):
+        print_submitted(built, as_json)
+    else:
+        print_built(built, as_json)
 
 
 def derive(
@@ -208,6 +214,41 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
         yield lambda count: bar.advance(task, count)
 
 
+@contextmanager
+def build_progress(total: int | None) -> Iterator[Callable[[Standing], None]]:
+    """Show how far a build is: episodes, their rate, the time left where the number is known, cache hits."""
+    from rich.progress import TimeRemainingColumn
+
+    columns = (
+        TextColumn("episodes"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[cache]}"),
+    )
+    began = time.monotonic()
+    with Progress(*columns, console=log, transient=True) as bar:
+        task = bar.add_task("episodes", total=total, rate="", cache="")
+
+        def heard(standing: Standing) -> None:
+            rate = standing.episodes / max(time.monotonic() - began, 1e-9)
+            cache = f"{standing.hits:,} of {standing.asked:,} answers known" if standing.asked else ""
+            bar.update(task, completed=standing.episodes, rate=f"{rate:,.1f}/s", cache=cache)
+
+        yield heard
+
+
+def print_submitted(submitted: Submitted, as_json: bool) -> None:
+    """Print what was submitted."""
+    if as_json:
+        _print_json(submitted.as_dict())
+        return
+    jobs = ", ".join(submitted.jobs)
+    print(f"{submitted.folder}: build {submitted.build_id[:12]} is submitted as jobs {jobs}")
+
+
 def print_built(built: Built, as_json: bool) -> None:
     """Print what a build did."""
     if as_json:
@@ -216,6 +257,10 @@ def print_built(built: Built, as_json: bool) -> None:
     if not built.changed:
         print(f"{built.folder}: nothing changed since build {built.build_id[:12]}, nothing to do")
         return
+    if built.kept_from:
+        log.print(f"ran {', '.join(built.ran)}; the rest is kept from {built.kept_from}")
+    if built.asked:
+        log.print(f"{built.hits:,} of {built.asked:,} answers came from the cache")
     if built.replaced:
         log.print(f"took the place of version {built.replaced}")
     counts = ", ".join(f"{count:,} {name}" for name, count in built.counts.items())

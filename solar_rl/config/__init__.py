@@ -6,11 +6,20 @@ suggestion. ``digest`` hashes what changes results and leaves out what only chan
 
 from solar_rl.config.base import SPEED_ONLY, Config
 from solar_rl.config.dataset import DatasetConfig
+from solar_rl.config.executor import ExecutorConfig
 from solar_rl.config.loading import field_docs, load_dataset_config, set_dotted, validate_config
 from solar_rl.config.privacy import PrivacyConfig
 from solar_rl.config.prompt import PromptConfig
 from solar_rl.config.rewards import AdvantageConfig, ShapingConfig, ValidityConfig
-from solar_rl.config.sampler import AnySampler, RecordedSampler, Sampler, ScriptedSampler, TransformersSampler
+from solar_rl.config.sampler import (
+    AnySampler,
+    OpenAISampler,
+    RecordedSampler,
+    Sampler,
+    ScriptedSampler,
+    TransformersSampler,
+    VllmSampler,
+)
 from solar_rl.config.source import SourceConfig
 
 __all__ = [
@@ -19,6 +28,8 @@ __all__ = [
     "AnySampler",
     "Config",
     "DatasetConfig",
+    "ExecutorConfig",
+    "OpenAISampler",
     "PrivacyConfig",
     "PromptConfig",
     "RecordedSampler",
@@ -28,6 +39,7 @@ __all__ = [
     "SourceConfig",
     "TransformersSampler",
     "ValidityConfig",
+    "VllmSampler",
     "field_docs",
     "load_dataset_config",
     "set_dotted",

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from solar_rl.config.base import SPEED_ONLY, Config
+from solar_rl.config.executor import ExecutorConfig
 from solar_rl.config.privacy import PrivacyConfig
 from solar_rl.config.prompt import PromptConfig
 from solar_rl.config.rewards import AdvantageConfig, ShapingConfig, ValidityConfig
@@ -39,6 +40,8 @@ class DatasetConfig(Config):
     """About this many rows in table preview."""
     shard_episodes: int = Field(default=64, ge=1, json_schema_extra=SPEED_ONLY)
     """Episodes a unit of work: what a kill can cost."""
+    executor: ExecutorConfig = Field(default=ExecutorConfig(), json_schema_extra=SPEED_ONLY)
+    """Where it runs."""
 
     @model_validator(mode="before")
     @classmethod

@@ -1,4 +1,4 @@
-"""Make a new version of a dataset from what is stored: shape or score again, no sampling, no GPU.
+"""Make a new version of a dataset from what is stored: shape or score again, no source, no sampler, no GPU.
 
 Tables that don't change are hard-linked (copied across file systems), so a new version costs seconds
 and little space.
@@ -6,7 +6,6 @@ and little space.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping
 from copy import deepcopy
@@ -14,23 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
-import polars as pl
-
 from solar_rl.config import DatasetConfig, set_dotted, validate_config
 from solar_rl.errors import ConfigError, InputError
-from solar_rl.pipeline import Built
-from solar_rl.pipeline.finish import Origin, finish, prepared
-from solar_rl.pipeline.preview import write_preview
-from solar_rl.pipeline.units import score_and_shape
-from solar_rl.pipeline.work import claim, locked
-from solar_rl.schema import SCORE_COLUMNS, SPLITS, Reject
-from solar_rl.shaping import shape
-from solar_rl.store.manifest import Manifest, code_versions, make_build_id, require_whole
-from solar_rl.store.parquet import TableWriter
+from solar_rl.pipeline.build import Built, close_version
+from solar_rl.pipeline.finish import Origin, prepared
+from solar_rl.pipeline.keys import STAGES, derived_keys, why
+from solar_rl.pipeline.reuse import SAMPLED, Base, reuse_tables
+from solar_rl.pipeline.work import WORK, claim, locked, swap
+from solar_rl.store.manifest import MANIFEST, Manifest, read_manifest, require_whole
 from solar_rl.verify import check_verifier
 
-KEPT = ("episodes", "steps", "images", "candidates")
 MAY_CHANGE = {"shape": ("shaping", "advantage"), "score": ("validity", "shaping", "advantage")}
 
 
@@ -45,17 +37,15 @@ class Derivation:
     config: DatasetConfig
 
     def as_dict(self) -> dict[str, Any]:
-        """Say what would be done, for --dry-run."""
-        old = DatasetConfig.model_validate(self.manifest.config)
-        blocks = MAY_CHANGE[self.stage]
-        changed = [block for block in blocks if getattr(old, block) != getattr(self.config, block)]
+        """Say what would be done and why, for --dry-run."""
+        reasons = why(derived_keys(self.config, self.manifest), self.manifest)
+        told = {s: f"run: {'; '.join(reasons[s])}" if reasons[s] else "keep" for s in STAGES}
         return {
             "from": str(self.folder),
             "folder": str(self.out),
             "version": self.config.version,
-            "changed": ", ".join(changed) or "nothing",
-            "would write": "rewards, trajectories, preview, views.sql, report.html, README.md, manifest.json",
-            "would link": ", ".join(KEPT),
+            **told,
+            "would link": ", ".join(SAMPLED),
         }
 
 
@@ -93,75 +83,24 @@ def plan(
 
 def run(plan: Derivation) -> Built:
     """Make the new version; the manifest is written last of all."""
+    base = Base(plan.folder, plan.manifest)
+    keys = derived_keys(plan.config, plan.manifest)
+    ran = tuple(stage for stage in STAGES if not base.same(keys, stage))
+    origin = Origin(
+        plan.config, keys, plan.manifest.source_files, plan.manifest.attribution, dict(plan.manifest.filtered)
+    )
     with locked(plan.out):
         claim(plan.out)
-        origin = _origin(plan)
-        known = {}
-        for entry in plan.manifest.files:
-            if entry.path.split("/")[:1] == ["data"] and entry.path.split("/")[1] in KEPT:
-                _link(plan.folder / entry.path, plan.out / entry.path)
-                known[entry.path] = entry
-        with prepared():
-            for split in SPLITS:
-                if any((plan.folder / "data" / "rewards").glob(f"{split}-*.parquet")):
-                    _derive_split(plan, split)
-            write_preview(plan.out, plan.config.preview_rows)
-        shutil.copyfile(plan.folder / "rejects.jsonl", plan.out / "rejects.jsonl")
-        manifest = finish(plan.out, origin, _rejects(plan.folder), known)
-        return Built.of(plan.out, manifest, changed=True)
-
-
-def _derive_split(plan: Derivation, split: str) -> None:
-    episodes = _read(plan.folder, "episodes", split, ["episode_id", "goal", "ref_len"])
-    if plan.stage == "shape":
-        keys = ["episode_id", "step_index", "candidate_index", "app", "action_type", "pred_action_type"]
-        columns = [*keys, *(column.name for column in SCORE_COLUMNS)]
-        scored = _read(plan.folder, "rewards", split, columns)
-        scored = scored.join(episodes.drop("goal"), on="episode_id", how="left", maintain_order="left")
-        shaped = shape(scored, plan.config.shaping, plan.config.advantage)
-    else:
-        candidates = _read(plan.folder, "candidates", split)
-        steps = _read(plan.folder, "steps", split)
-        shaped = score_and_shape(plan.config, candidates, steps, episodes, lambda: _screenshots(plan.folder))
-    for table, frame in (("rewards", shaped.rewards), ("trajectories", shaped.trajectories)):
-        with TableWriter(plan.out, table, split) as writer:
-            writer.write(frame)
-
-
-def _read(folder: Path, table: str, split: str, columns: list[str] | None = None) -> pl.DataFrame:
-    files = sorted((folder / "data" / table).glob(f"{split}-*.parquet"))
-    return pl.concat([pl.read_parquet(path, columns=columns) for path in files])
-
-
-def _screenshots(folder: Path) -> pl.DataFrame:
-    """Read every screenshot: one that several splits share lies in the first of them alone."""
-    files = sorted((folder / "data" / "images").glob("*.parquet"))
-    image = pl.scan_parquet(files, glob=False).select(
-        "sha256", screenshot=pl.col("image").struct.field("bytes")
-    )
-    return image.collect(engine="in-memory")
-
-
-def _origin(plan: Derivation) -> Origin:
-    old = plan.manifest
-    code = old.code | code_versions()
-    build_id = make_build_id(plan.config.digest(), old.source_files, code)
-    return Origin(plan.config, build_id, old.source_files, old.attribution, code, dict(old.filtered))
-
-
-def _rejects(folder: Path) -> list[Reject]:
-
-    lines = (folder / "rejects.jsonl").read_bytes().splitlines()
-    return [Reject(**orjson.loads(line)) for line in lines]
-
-
-def _link(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.unlink(missing_ok=True)
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
+        stage = plan.out / WORK / "stages" / keys.build_id / "dataset"
+        stage.mkdir(parents=True, exist_ok=True)
+        if not (stage / MANIFEST).exists():
+            with prepared():
+                known = reuse_tables(base, plan.config, keys, stage)
+            close_version(stage, origin, base.rejects(), known)
+        manifest = read_manifest(stage)
+        swap(stage, plan.out)
+        shutil.rmtree(plan.out / WORK)
+    return Built.of(plan.out, manifest, changed=True, ran=ran, kept_from=plan.folder)
 
 
 def _next_version(folder: Path, out: Path | None, version: str) -> str:

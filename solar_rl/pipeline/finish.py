@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from solar_rl.config import DatasetConfig
+from solar_rl.pipeline.keys import Keys
 from solar_rl.schema import Reject
 from solar_rl.store.manifest import (
     Attribution,
@@ -29,13 +30,12 @@ CARD_STATS = ("first_failure", "validity", "truncation")
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a dataset comes from: its portable config, its identity and its source."""
+    """Where a dataset comes from: its portable config, the keys of its stages and its source."""
 
     config: DatasetConfig
-    build_id: str
+    keys: Keys
     source_files: tuple[FileEntry, ...]
     attribution: Attribution | None
-    code: dict[str, str]
     filtered: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
@@ -80,11 +80,13 @@ def finish(
         manifest = Manifest(
             name=origin.config.name,
             version=origin.config.version,
-            build_id=origin.build_id,
+            build_id=origin.keys.build_id,
+            stages=origin.keys.stages,
             config=origin.config.model_dump(mode="json"),
             attribution=origin.attribution,
             source_files=origin.source_files,
-            code=origin.code,
+            sampler_files=origin.keys.inputs["sample"].files,
+            code=origin.keys.code,
             libraries=library_versions(),
             seeds={"build": origin.config.seed},
             counts=_counts(tables),

@@ -1,170 +1,172 @@
-"""Read, sample, score and shape: from a builder's episodes to the finished units of a build."""
+"""Keep a build's unfinished work where a killed run, or another rank, finds it: one folder a unit.
+
+A unit is a run of ``shard_episodes`` good episodes of one source shard with their candidates and screenshots. It is
+written under another name, synced and renamed, so it is whole or absent. A shard that was read to its end has a
+marker that counts its units.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import orjson
 import polars as pl
 
-from solar_rl.builder import Builder, read_shard
-from solar_rl.columns import candidates_frame, episodes_frame, label_columns, steps_frame
-from solar_rl.config import DatasetConfig
-from solar_rl.episodes import checked
-from solar_rl.errors import ActionError, CheckFailed
-from solar_rl.formats import get_format
-from solar_rl.pipeline.work import Unit, Work
-from solar_rl.prompts import frame_of
-from solar_rl.sampling.base import Sampler
-from solar_rl.sampling.drive import draw
-from solar_rl.schema import Episode, Reject
-from solar_rl.shaping import Shaped, shape
-from solar_rl.validity import score
-from solar_rl.verify import describe_steps, load_verifier, verify
+from solar_rl.columns import candidates_frame, episodes_frame, steps_frame
+from solar_rl.pipeline.work import sync, temporary_name, write_atomically
+from solar_rl.schema import Candidate, Episode, Reject
 
-REJECT_RATE_FROM = 200
-Progress = Callable[[int], None]
-"""Called with the number of episodes that were just finished."""
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_IMAGES_A_BATCH = 32
+UNIT_TABLES = ("episodes", "steps", "candidates")
 
 
-@dataclass
-class _Batch:
-    episodes: list[Episode] = field(default_factory=list)
-    rejects: list[Reject] = field(default_factory=list)
-
-
-def build_units(
-    config: DatasetConfig,
-    builder: Builder,
-    make_sampler: Callable[[], Sampler],
-    work: Work,
-    progress: Progress,
-) -> list[Unit]:
-    """Turn a source into finished units; units that an earlier run finished are kept.
-
-    The sampler is only set up when a unit is missing: models are costly to load.
-
-    Raises:
-        CheckFailed: More records are broken than ``source.max_reject_rate`` allows.
-    """
-    sampler: Sampler | None = None
-    units: list[Unit] = []
-    for index, batch in enumerate(_batches(config, builder)):
-        ids = [episode.episode_id for episode in batch.episodes]
-        unit = work.find_unit(index, ids, batch.rejects)
-        if unit is None:
-            sampler = sampler or make_sampler()
-            tables = build_tables(config, sampler, batch.episodes)
-            screenshots = [s.screenshot for e in batch.episodes for s in e.steps if s.screenshot]
-            unit = work.save_unit(index, ids, batch.rejects, tables, screenshots)
-        units.append(unit)
-        progress(len(ids))
-    return units
-
-
-def build_tables(
-    config: DatasetConfig, sampler: Sampler, episodes: Sequence[Episode]
-) -> dict[str, pl.DataFrame]:
-    """Sample, score and shape a handful of episodes: the tables of one unit."""
-    candidates = candidates_frame(c for _, found in draw(config, sampler, episodes) for c in found)
-    steps, rows = steps_frame(episodes), episodes_frame(episodes)
-    shots = {s.screenshot.sha256: s.screenshot.data for e in episodes for s in e.steps if s.screenshot}
-    images = pl.DataFrame(
-        {"sha256": list(shots), "screenshot": list(shots.values())},
-        {"sha256": pl.String, "screenshot": pl.Binary},
-    )
-    shaped = score_and_shape(config, candidates, steps, rows, lambda: images)
-    return {
-        "episodes": rows,
-        "steps": steps,
-        "candidates": candidates,
-        "rewards": shaped.rewards,
-        "trajectories": shaped.trajectories,
-    }
-
-
-def score_and_shape(
-    config: DatasetConfig,
-    candidates: pl.DataFrame,
-    steps: pl.DataFrame,
-    episodes: pl.DataFrame,
-    images: Callable[[], pl.DataFrame],
-) -> Shaped:
-    """Judge candidates by the rules, or the config's verifier, and shape their rewards.
+@dataclass(frozen=True)
+class Unit:
+    """One finished unit.
 
     Args:
-        config: Validity, shaping and advantage.
-        candidates: Rows of table ``candidates``.
-        steps: The steps that they answer.
-        episodes: Their episodes: episode_id, goal, ref_len.
-        images: Gives sha256 and ``screenshot``; only asked for by a verifier.
+        folder: Where it lies.
+        shard: Number of its source shard.
+        part: Which unit of that shard.
+        episodes: (episode_id, split) in the source's order.
+        rejects: What was met on the way, each with the number of the unit's episodes before it.
     """
-    keys = [
-        "episode_id",
-        "step_index",
-        "candidate_index",
-        "app",
-        "action_type",
-        "pred_action_type",
-        "ref_len",
-    ]
-    labelled = label_columns(candidates, steps, episodes)
-    if config.validity.verifier is None:
-        scores = score(labelled, config.validity)
-    else:
-        described = describe_steps(steps, episodes, images())
-        scores = verify(load_verifier(config.validity.verifier), described, candidates)
-    return shape(labelled.select(keys).hstack(scores), config.shaping, config.advantage)
+
+    folder: Path
+    shard: int
+    part: int
+    episodes: tuple[tuple[str, str], ...]
+    rejects: tuple[tuple[int, Reject], ...]
+
+    @classmethod
+    def read(cls, folder: Path) -> Unit:
+        """Read a unit's marker."""
+        shard, part = folder.name.split("-")
+        data = orjson.loads((folder / "unit.json").read_bytes())
+        episodes = tuple((str(i), str(split)) for i, split in data["episodes"])
+        rejects = tuple((int(before), Reject(**fields)) for before, fields in data["rejects"])
+        return cls(folder, int(shard), int(part), episodes, rejects)
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """Return one of the unit's tables as a lazy frame."""
+        return pl.scan_parquet(self.folder / f"{table}.parquet", glob=False)
+
+    @cached_property
+    def images(self) -> pa.Table:
+        """Return the unit's screenshots, memory-mapped: sha256, bytes, width, height; each hash once."""
+        import pyarrow as pa
+
+        return pa.ipc.open_file(pa.memory_map(str(self.folder / "images.arrow"))).read_all()
 
 
-def _batches(config: DatasetConfig, builder: Builder) -> Iterator[_Batch]:
-    """Group a source's good episodes; each batch carries the rejects met since the last one."""
-    batch, good, bad = _Batch(), 0, 0
-    last: Reject | None = None
-    for item in _items(config, builder):
-        if isinstance(item, Reject):
-            batch.rejects.append(item)
-            last, bad = item, bad + 1
-        elif config.source.splits and item.split not in config.source.splits:
-            continue
-        else:
-            batch.episodes.append(item)
-            good += 1
-        _check_reject_rate(builder.source.max_reject_rate, good, bad, last)
-        if len(batch.episodes) == config.shard_episodes:
-            yield batch
-            batch = _Batch()
-        if good == config.source.limit:
-            break
-    if batch.episodes or batch.rejects:
-        yield batch
+class UnitStore:
+    """The units of one build, below ``OUT/.build/KEY``.
 
+    Args:
+        root: The folder.
+        shard_episodes: Good episodes a unit; units of another size are left alone.
+        screens: Whether each episode's middle screen is hashed.
+    """
 
-def _items(config: DatasetConfig, builder: Builder) -> Iterator[Episode | Reject]:
-    seen: set[str] = set()
-    for shard in builder.shards():
-        for item in checked(read_shard(builder, shard), file=shard, seen=seen):
-            yield item if isinstance(item, Reject) else _sayable(config, item, shard)
+    def __init__(self, root: Path, shard_episodes: int, *, screens: bool = True) -> None:
+        self.size = shard_episodes
+        self._screens = screens
+        self._units = root / f"units-{shard_episodes}"
+        self._shards = root / f"shards-{shard_episodes}"
 
+    def make(self) -> None:
+        """Create the folders."""
+        for folder in (self._units, self._shards):
+            folder.mkdir(parents=True, exist_ok=True)
 
-def _sayable(config: DatasetConfig, episode: Episode, shard: str) -> Episode | Reject:
-    """Reject an episode with an action that has to be written in the format, and can't be."""
-    history = config.prompt.history == "expert"
-    written = episode.steps if config.sampler.type == "scripted" else episode.steps[:-1] if history else ()
-    fmt = get_format(config.prompt.format)
-    for step in written:
+    def finished_parts(self, shard: int) -> int | None:
+        """Return how many units a shard has that was read to its end; None where it wasn't."""
+        marker = self._shards / f"{shard:06d}.json"
+        return int(orjson.loads(marker.read_bytes())["parts"]) if marker.exists() else None
+
+    def finish_shard(self, shard: int, parts: int) -> None:
+        """Mark a shard as read to its end."""
+        write_atomically(self._shards / f"{shard:06d}.json", orjson.dumps({"parts": parts}))
+
+    def parts(self, shard: int) -> list[Unit]:
+        """Return the finished units of a shard, in order."""
+        found: list[Unit] = []
+        while (folder := self._folder(shard, len(found))).is_dir():
+            found.append(Unit.read(folder))
+        return found
+
+    def units(self, shards: int) -> list[Unit]:
+        """Return the units of every shard, which must all be finished, in order."""
+        return [unit for shard in range(shards) for unit in self.parts(shard)]
+
+    def unfinished(self, shards: int) -> list[int]:
+        """Return the shards that weren't read to their end."""
+        return [shard for shard in range(shards) if self.finished_parts(shard) is None]
+
+    def count(self) -> int:
+        """Return the number of finished units."""
+        return sum(1 for path in self._units.glob("*-*") if not path.name.startswith("."))
+
+    def save(
+        self,
+        shard: int,
+        part: int,
+        episodes: Sequence[Episode],
+        candidates: Sequence[Candidate],
+        rejects: Sequence[tuple[int, Reject]],
+    ) -> None:
+        """Write a unit; one that another process finished meanwhile is kept in its place."""
+        final = self._folder(shard, part)
+        folder = temporary_name(final)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        tables = {
+            "episodes": episodes_frame(episodes, screens=self._screens),
+            "steps": steps_frame(episodes),
+            "candidates": candidates_frame(candidates),
+        }
+        for name, frame in tables.items():
+            with (folder / f"{name}.parquet").open("wb") as file:
+                frame.write_parquet(file, compression="zstd", compression_level=1)
+        _write_images(folder / "images.arrow", episodes)
+        marker = {
+            "episodes": [(episode.episode_id, episode.split) for episode in episodes],
+            "rejects": [(before, asdict(reject)) for before, reject in rejects],
+        }
+        for path in folder.iterdir():
+            sync(path)
+        write_atomically(folder / "unit.json", orjson.dumps(marker))
+        sync(folder)
         try:
-            fmt.render(step.action, frame_of(step, config.prompt))
-        except ActionError as error:
-            record = f"episode {episode.episode_id}, step {step.step_index}"
-            return Reject(shard, record, "format_lacks_action", error.message, episode.episode_id)
-    return episode
+            folder.rename(final)
+        except OSError:
+            if not final.is_dir():
+                raise
+            shutil.rmtree(folder)
+        sync(self._units)
+
+    def _folder(self, shard: int, part: int) -> Path:
+        return self._units / f"{shard:06d}-{part:06d}"
 
 
-def _check_reject_rate(rate: float, good: int, bad: int, last: Reject | None) -> None:
-    if last and good + bad >= REJECT_RATE_FROM and bad > rate * (good + bad):
-        raise CheckFailed(
-            f"{bad} of {good + bad} episodes are broken, more than max_reject_rate {rate:.0%}; "
-            f"the last: {last.file}, {last.record}: {last.message}",
-            hint="mend the source, or raise --source.max_reject_rate",
-        )
+def _write_images(path: Path, episodes: Sequence[Episode]) -> None:
+    import pyarrow as pa
+
+    schema = pa.schema(
+        {"sha256": pa.string(), "bytes": pa.large_binary(), "width": pa.int32(), "height": pa.int32()}
+    )
+    shots = {s.screenshot.sha256: s.screenshot for e in episodes for s in e.steps if s.screenshot}
+    rows: list[dict[str, Any]] = [
+        {"sha256": sha, "bytes": s.data, "width": s.width, "height": s.height} for sha, s in shots.items()
+    ]
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        for start in range(0, len(rows), _IMAGES_A_BATCH):
+            writer.write_batch(pa.RecordBatch.from_pylist(rows[start : start + _IMAGES_A_BATCH], schema))

@@ -1,112 +1,70 @@
-"""Keep a build's unfinished work where a killed run can find it again.
+"""Own a dataset's folder while it is made: lock, whole files or none, and the swap of a finished version.
 
-``OUT/.build/KEY/`` holds one folder per finished unit (a handful of episodes with their candidates and
-scores) and every screenshot once, by content hash. Everything lands by write-to-temporary, fsync and
-rename; a unit's marker comes last, so a unit is whole or absent.
+``OUT/.build/`` holds unfinished work. A new version is made whole in there, its manifest too, and then takes the
+old one's place by renames, manifest last.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-
-import orjson
-import polars as pl
 
 from solar_rl.errors import InputError
-from solar_rl.schema import TABLES, Reject, Screenshot
+from solar_rl.schema import TABLES
+from solar_rl.store.manifest import MANIFEST
 
 WORK = ".build"
-_MARKER = "done.json"
-_FILES = {"README.md", "manifest.json", "views.sql", "report.html", "rejects.jsonl"}
+_FILES = {"README.md", MANIFEST, "views.sql", "report.html", "rejects.jsonl"}
 
 
-@dataclass(frozen=True)
-class Unit:
-    """One finished unit: its folder, its episodes and what its source shard rejected on the way."""
-
-    folder: Path
-    episode_ids: tuple[str, ...]
-    rejects: tuple[Reject, ...]
-
-    def scan(self, table: str) -> pl.LazyFrame:
-        """Return one of the unit's tables as a lazy frame."""
-        return pl.scan_parquet(self.folder / f"{table}.parquet")
-
-
-class Work:
-    """The work folder of one build.
-
-    Args:
-        out: Folder of the dataset that is being built.
-        key: Identity of the build; work under another key is never reused.
-    """
-
-    def __init__(self, out: Path, key: str) -> None:
-        self.root = out / WORK / key[:16]
-        self.images = self.root / "images"
-        self.images.mkdir(parents=True, exist_ok=True)
-
-    def find_unit(self, index: int, episode_ids: Iterable[str], rejects: Iterable[Reject]) -> Unit | None:
-        """Return the finished unit of that index if it holds exactly these episodes and rejects."""
-        folder = self._unit_folder(index)
-        marker = folder / _MARKER
-        if not marker.exists():
-            return None
-        unit = Unit(folder, tuple(episode_ids), tuple(rejects))
-        return unit if orjson.loads(marker.read_bytes()) == _marker(unit) else None
-
-    def save_unit(
-        self,
-        index: int,
-        episode_ids: Iterable[str],
-        rejects: Iterable[Reject],
-        tables: dict[str, pl.DataFrame],
-        screenshots: Iterable[Screenshot],
-    ) -> Unit:
-        """Write a unit's images and tables, and its marker last."""
-        for screenshot in screenshots:
-            self._save_image(screenshot)
-        folder = self._unit_folder(index)
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        for name, frame in tables.items():
-            frame.write_parquet(folder / f"{name}.parquet", compression="zstd", compression_level=1)
-        unit = Unit(folder, tuple(episode_ids), tuple(rejects))
-        write_atomically(folder / _MARKER, orjson.dumps(_marker(unit)))
-        return unit
-
-    def image_path(self, sha256: str) -> Path:
-        """Return where the screenshot of that hash lies."""
-        return self.images / sha256[:2] / sha256
-
-    def _save_image(self, screenshot: Screenshot) -> None:
-        path = self.image_path(screenshot.sha256)
-        if not path.exists():
-            path.parent.mkdir(exist_ok=True)
-            write_atomically(path, screenshot.data)
-
-    def _unit_folder(self, index: int) -> Path:
-        return self.root / "units" / f"{index:06d}"
-
-
-def _marker(unit: Unit) -> dict[str, Any]:
-    return {"episode_ids": list(unit.episode_ids), "rejects": [asdict(reject) for reject in unit.rejects]}
+def temporary_name(path: Path) -> Path:
+    """Return a name beside ``path`` that no other process, on whatever machine, writes to."""
+    return path.with_name(f".{path.name}.{os.uname().nodename}-{os.getpid()}.tmp")
 
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that it is there whole or not at all."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = temporary_name(path)
     with temporary.open("wb") as handle:
         handle.write(data)
         handle.flush()
         os.fsync(handle.fileno())
     temporary.replace(path)
+
+
+def sync(path: Path) -> None:
+    """Make sure that a file, or a folder's entries, have reached the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def swap(staged: Path, out: Path) -> None:
+    """Let a finished version take the place of what ``out`` holds; killed at any point, it goes on when run again.
+
+    Args:
+        staged: A whole dataset, manifest included, below ``out``.
+        out: The dataset's folder. It has no manifest while the rest is exchanged.
+    """
+    (out / MANIFEST).unlink(missing_ok=True)
+    for path in sorted(staged.iterdir()):
+        if path.name == MANIFEST:
+            continue
+        target = out / path.name
+        if target.is_dir():
+            # renamed first: a kill while a large folder is deleted must not leave half of it in place
+            old = staged.parent / f"{target.name}.old"
+            shutil.rmtree(old, ignore_errors=True)
+            target.rename(old)
+        path.rename(target)
+    sync(out)
+    (staged / MANIFEST).rename(out / MANIFEST)
+    sync(out)
 
 
 @contextmanager

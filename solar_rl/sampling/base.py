@@ -36,7 +36,10 @@ class Completion:
 class Sampler(Protocol):
     """Answers requests; ``sampler_id`` names model and settings and is stored with every candidate."""
 
-    sampler_id: str
+    @property
+    def sampler_id(self) -> str:
+        """Return the name of model and settings."""
+        ...
 
     def sample(self, requests: Iterable[Request]) -> Iterator[list[Completion]]:
         """Yield the ``n`` completions of each request, in the requests' order.

@@ -87,7 +87,11 @@ class Manifest(_Model):
     build_id: str
     config: dict[str, Any]
     attribution: Attribution | None = None
+    stages: dict[str, str] = {}
+    """Key of each stage: what a rebuild compares to know what it may keep."""
     source_files: tuple[FileEntry, ...] = ()
+    sampler_files: dict[str, str] = {}
+    """Hashes of the sampler's own files, such as a model's."""
     code: dict[str, str] = {}
     libraries: dict[str, str] = {}
     seeds: dict[str, int] = {}

@@ -34,13 +34,21 @@ class TableWriter:
         table: A table of the schema.
         split: train, validation or test.
         max_file_bytes: Begin a new file at the first row group boundary beyond this size.
+        part: Write file number ``part[0]`` of ``part[1]`` alone, whatever its size; the others are left to
+            other writers, and none is deleted.
 
     Raises:
         InputError: No such table or split.
     """
 
     def __init__(
-        self, folder: str | Path, table: str, split: str, *, max_file_bytes: int = MAX_FILE_BYTES
+        self,
+        folder: str | Path,
+        table: str,
+        split: str,
+        *,
+        max_file_bytes: int = MAX_FILE_BYTES,
+        part: tuple[int, int] | None = None,
     ) -> None:
         if table not in TABLES:
             raise InputError(f"no table is named '{table}'", hint=f"there is: {', '.join(TABLES)}")
@@ -49,7 +57,7 @@ class TableWriter:
         self._table, self._split = TABLES[table], split
         self._folder = Path(folder) / "data" / table
         self._schema = arrow_schema(table).with_metadata(parquet_metadata(table))
-        self._max_file_bytes = max_file_bytes
+        self._max_file_bytes, self._part = max_file_bytes, part
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
         self._temporary: list[Path] = []
@@ -96,10 +104,11 @@ class TableWriter:
         self._end_file()
         for path in self._temporary:
             _sync(path)
-        total = len(self._temporary)
-        for old in self._folder.glob(f"{self._split}-*-of-*.parquet"):
-            old.unlink()
-        for index, path in enumerate(self._temporary):
+        first, total = self._part or (0, len(self._temporary))
+        if self._part is None:
+            for old in self._folder.glob(f"{self._split}-*-of-*.parquet"):
+                old.unlink()
+        for index, path in enumerate(self._temporary, start=first):
             final = self._folder / f"{self._split}-{index:05d}-of-{total:05d}.parquet"
             path.replace(final)
             self.files.append(final)
@@ -136,13 +145,14 @@ class TableWriter:
         self._pending, self._pending_rows = ([rest], rest.num_rows) if rest.num_rows else ([], 0)
         writer = self._writer or self._begin_file()
         writer.write_table(group, row_group_size=count)
-        if self._temporary[-1].stat().st_size >= self._max_file_bytes:
+        if self._part is None and self._temporary[-1].stat().st_size >= self._max_file_bytes:
             self._end_file()
 
     def _begin_file(self) -> pq.ParquetWriter:
         import pyarrow.parquet as pq
 
-        path = self._folder / f".{self._split}-{len(self._temporary):05d}.parquet.tmp"
+        number = len(self._temporary) if self._part is None else self._part[0]
+        path = self._folder / f".{self._split}-{number:05d}.parquet.tmp"
         self._temporary.append(path)
         # measured: floats without a dictionary are a fifth smaller and read a third faster
         words = [c.name for c in self._table.columns if c.dtype in ("string", "bool", "int32", "int64")]

@@ -153,7 +153,7 @@ def test_validate_fails_with_exit_1_when_a_reward_was_edited(home: Path, tmp_pat
         (("shape", "toy-1.0.0", "--sampler.n", "4"), "'shape' can't change 'sampler.n'"),
         (("train", "phone_cpu/nothing"), "nothing"),
         (("buld",), 'Did you mean "build"?'),
-        (("build", "toy.yaml", "--workers", "2"), "command line: unknown key 'workers'"),
+        (("build", "toy.yaml", "--walkers", "2"), "command line: unknown key 'walkers'"),
         (("build", "toy.yaml", "--out", "toy.yaml/sub"), "toy.yaml"),
         (
             ("query", "toy-1.0.0", "SELECT 1", "--format", "csv", "--out", "nodir/q.csv"),
