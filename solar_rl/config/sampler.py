@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from solar_rl.config.base import SPEED_ONLY, Config
 
@@ -45,22 +45,94 @@ class ScriptedSampler(AnySampler):
     """Answers a forward pass of the policy."""
 
 
-class TransformersSampler(AnySampler):
-    """Any local causal or vision-language model through transformers."""
+class _Model(AnySampler):
+    """What every sampler that runs a model here has."""
 
-    type: Literal["transformers"] = "transformers"
     model: str
-    """Folder of the model and its processor or tokenizer."""
+    """Folder of the model and its processor or tokenizer, or an id on the Hub."""
     revision: str | None = None
     """Revision, where the model comes from the Hub."""
     max_new_tokens: int = Field(default=128, ge=1)
     """Longest answer in tokens."""
+    max_prompt_tokens: int | None = Field(default=None, ge=1)
+    """A longer prompt loses its oldest actions until it fits; counted in history_dropped (default: no limit)."""
+    trust_remote_code: bool = False
+    """Run code that comes with the model. Only for repositories that you trust."""
+
+
+class TransformersSampler(_Model):
+    """Any local causal or vision-language model through transformers."""
+
+    type: Literal["transformers"] = "transformers"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Precision of the weights; float32 repeats exactly on a CPU."""
     device: str = Field(default="auto", json_schema_extra=SPEED_ONLY)
     """auto, cpu, cuda, cuda:1, ..."""
-    trust_remote_code: bool = False
-    """Run code that comes with the model. Only for repositories that you trust."""
+    batch_size: int = Field(default=8, ge=1, json_schema_extra=SPEED_ONLY)
+    """Candidates that are generated side by side."""
+
+
+class VllmSampler(_Model):
+    """A local model through vLLM in this process's own engine."""
+
+    type: Literal["vllm"] = "vllm"
+    dtype: Literal["bfloat16", "float32", "float16"] = "bfloat16"
+    """Precision of the weights; float32 on a CPU where exact repeats are asked for."""
+    stop_tokens: tuple[str, ...] = ()
+    """Tokens that end an answer beside the model's own."""
+    tensor_parallel: int = Field(default=1, ge=1)
+    """GPUs that share one copy of the model."""
+    data_parallel: int | None = Field(default=None, ge=1, json_schema_extra=SPEED_ONLY)
+    """Copies of the model side by side (default: as many as the visible GPUs hold)."""
+    max_model_len: int | None = Field(default=None, ge=1)
+    """Prompt and answer together, in tokens (default: the model's own)."""
+    gpu_memory: float = Field(default=0.9, gt=0, le=1, json_schema_extra=SPEED_ONLY)
+    """Share of a GPU's memory that the engine takes."""
+    enforce_eager: bool = Field(default=False, json_schema_extra=SPEED_ONLY)
+    """Don't capture CUDA graphs: starts sooner, runs slower."""
+    in_flight: int = Field(default=256, ge=1, json_schema_extra=SPEED_ONLY)
+    """Steps that are put to the engine at once, each with its n candidates."""
+
+
+class OpenAISampler(AnySampler):
+    """Any server that speaks OpenAI's chat completions: vLLM, SGLang, llama.cpp, or a hosted one."""
+
+    type: Literal["openai"] = "openai"
+    model: str
+    """Name of the model as the server knows it."""
+    endpoints: tuple[str, ...] = ("http://127.0.0.1:8000/v1",)
+    """Base addresses of servers of the same model; each takes what the others have no room for."""
+    key_env: str = "OPENAI_API_KEY"
+    """Environment variable that holds the key; the key itself is never stored."""
+    max_new_tokens: int = Field(default=128, ge=1)
+    """Longest answer in tokens."""
+    stop: tuple[str, ...] = ()
+    """Texts that end an answer."""
+    ask_n: bool = True
+    """Ask for all candidates of a step in one call. A server that gives fewer is asked again for the rest."""
+    logprobs: bool = True
+    """Ask for log-probs; candidates of a server that gives none have null there."""
+    token_ids: bool = True
+    """Ask for token ids, as vLLM gives them; null where the server gives none."""
+    seeded: bool = True
+    """Send a seed with each call."""
+    extra_body: dict[str, Any] = {}
+    """More fields of every call, such as {"top_k": -1}."""
+    in_flight: int = Field(default=64, ge=1, json_schema_extra=SPEED_ONLY)
+    """Calls at once, all servers together."""
+    timeout: float = Field(default=600.0, gt=0, json_schema_extra=SPEED_ONLY)
+    """Seconds until a call counts as lost."""
+    retries: int = Field(default=6, ge=0, json_schema_extra=SPEED_ONLY)
+    """Times that a call which failed for a passing reason is made again, after a growing wait."""
+    prompt_price: float = Field(default=0.0, ge=0, json_schema_extra=SPEED_ONLY)
+    """Price of a million prompt tokens, for the cost that is printed."""
+    completion_price: float = Field(default=0.0, ge=0, json_schema_extra=SPEED_ONLY)
+    """Price of a million tokens of answers."""
+
+    @field_validator("endpoints", mode="before")
+    @classmethod
+    def _one_endpoint(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
 
 
 class RecordedSampler(AnySampler):
@@ -72,6 +144,9 @@ class RecordedSampler(AnySampler):
     token_ids, sampling_logprobs, seed, sampler_id."""
 
 
-Sampler = Annotated[ScriptedSampler | TransformersSampler | RecordedSampler, Field(discriminator="type")]
-SAMPLER_TYPES = ("scripted", "transformers", "recorded")
+Sampler = Annotated[
+    ScriptedSampler | TransformersSampler | VllmSampler | OpenAISampler | RecordedSampler,
+    Field(discriminator="type"),
+]
+SAMPLER_TYPES = ("scripted", "transformers", "vllm", "openai", "recorded")
 """Value of ``sampler.type`` for each."""

@@ -6,18 +6,23 @@ config model in ``solar_rl.config`` with a ``type`` of its own, and a line here.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from solar_rl.config import (
+    OpenAISampler,
     PromptConfig,
     RecordedSampler,
     ScriptedSampler,
     TransformersSampler,
+    VllmSampler,
 )
 from solar_rl.sampling.base import Sampler
 
+if TYPE_CHECKING:
+    from solar_rl.config.sampler import Sampler as SamplerConfig
 
-def make_sampler(
-    config: ScriptedSampler | TransformersSampler | RecordedSampler, prompt: PromptConfig
-) -> Sampler:
+
+def make_sampler(config: SamplerConfig, prompt: PromptConfig) -> Sampler:
     """Set up the sampler that a config describes.
 
     Raises:
@@ -32,6 +37,15 @@ def make_sampler(
         from solar_rl.sampling.transformers import Transformers
 
         return Transformers(config, prompt)
+    if isinstance(config, VllmSampler):
+        from solar_rl.sampling.vllm import Vllm
+
+        return Vllm(config, prompt)
+    if isinstance(config, OpenAISampler):
+        from solar_rl.sampling.openai import OpenAI
+
+        return OpenAI(config, prompt)
+    assert isinstance(config, RecordedSampler)
     from solar_rl.sampling.recorded import Recorded
 
     return Recorded(config)

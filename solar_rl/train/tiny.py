@@ -163,10 +163,10 @@ def _configs(tokenizer: Any) -> tuple[Any, Any]:
         "hidden_size": 64,
         "intermediate_size": 128,
         "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
+        "num_attention_heads": 2,  # heads of 32: the smallest that vLLM runs on a CPU
+        "num_key_value_heads": 1,
         "max_position_embeddings": 8192,
-        "rope_parameters": {"rope_type": "default", "mrope_section": [2, 3, 3], "rope_theta": 10000.0},
+        "rope_parameters": {"rope_type": "default", "mrope_section": [4, 6, 6], "rope_theta": 10000.0},
         "bos_token_id": pad,
         "eos_token_id": end,
         "pad_token_id": pad,
