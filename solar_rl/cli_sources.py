@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
-from solar_rl.cli_options import Json, Overrides
+from solar_rl.cli_options import DryRun, Json, Out, Overrides
 
 
 def inspect(
@@ -51,3 +51,49 @@ def export(dataset: str, /, *, out: Path, json: Json = False) -> None:
     from solar_rl import commands_sources
 
     commands_sources.export(dataset, out, as_json=json)
+
+
+def import_candidates(
+    file: Path,
+    /,
+    *overrides: Overrides,
+    into: Path,
+    format: str | None = None,
+    sampler_id: str | None = None,
+    out: Out = None,
+    version: str | None = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Bring candidates that were sampled elsewhere into a built dataset: a new version beside it.
+
+    Each row has `episode_id`, `step_index`, `candidate_index` and `completion` and, if known, `token_ids`,
+    `sampling_logprobs`, `seed`, `sampler_id`, `finish_reason`, `history_dropped`. Answers are parsed, scored and shaped;
+    nothing is overwritten.
+
+    Example: `solar-rl import-candidates answers.parquet --into runs/phone-1.0.0 --format ui_tars`
+
+    Args:
+        file: JSONL or parquet, the same number of answers to every step of the dataset.
+        overrides: Dotted fields of prompt, validity, shaping and advantage, and --sampler.temperature.
+        into: The built dataset.
+        format: Output format of the answers (default: the dataset's prompt.format).
+        sampler_id: Who answered (default: the rows' own, else recorded/ and the file's name).
+        out: Folder of the new version (default: beside the old one).
+        version: The new version (default: the next patch version).
+        dry_run: Check everything, say what would be done, and do nothing.
+        json: Print the result as JSON.
+    """
+    from solar_rl import commands_sources
+
+    commands_sources.import_candidates(
+        file,
+        into,
+        overrides,
+        format=format,
+        sampler_id=sampler_id,
+        out=out,
+        version=version,
+        dry_run=dry_run,
+        as_json=json,
+    )
