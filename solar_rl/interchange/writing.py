@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -170,8 +170,8 @@ def _dataset_lines(folder: Path, paths: Mapping[str, str]) -> Iterator[bytes]:
 
 
 def _episode_of(row: Mapping[str, Any], steps: tuple[Step, ...]) -> Episode:
-    values = {name: value for name, value in row.items() if name not in ("ref_len", "subsplits")}
-    return Episode(steps=steps, subsplits=tuple(row["subsplits"]), **values)
+    names = {each.name for each in fields(Episode)} - {"steps", "subsplits"}
+    return Episode(steps=steps, subsplits=tuple(row["subsplits"]), **{name: row[name] for name in names})
 
 
 def _step_of(row: Mapping[str, Any], shots: dict[int, str]) -> Step:

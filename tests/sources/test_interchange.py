@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import fields
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from solar_rl.config import DatasetConfig, SourceConfig
 from solar_rl.errors import ActionError, InputError
 from solar_rl.interchange import Images, export_dataset, json_schema, read_line, write_episodes
 from solar_rl.interchange.reference import keys_markdown
-from solar_rl.schema import Episode
+from solar_rl.schema import Episode, Step
 
 DOCS = Path(__file__).parents[2] / "docs" / "interchange.md"
 CARD = Path(__file__).parents[2] / "datasets" / "jsonl" / "README.md"
@@ -80,6 +81,14 @@ def test_the_schema_asks_for_what_an_action_asks_for(kind: str, missing: str) ->
     except ActionError:
         fits = False
     assert validator().is_valid(row) == fits
+
+
+def test_a_line_can_say_all_that_an_episode_holds() -> None:
+    schema = json_schema()
+    for record, part in ((Episode, schema), (Step, schema["$defs"]["InterchangeStep"])):
+        said = {"image" if each.name == "screenshot" else each.name for each in fields(record)}
+        assert said <= part["properties"].keys()
+    assert set(ACTION_FIELDS) == schema["$defs"]["InterchangeAction"]["properties"].keys()
 
 
 # --- the round trip ----------------------------------------------------------------------------------
