@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 from solar_rl.errors import InputError
 from solar_rl.query.views import derived_views, tables_in
 from solar_rl.schema import TABLES, arrow_schema
-from solar_rl.store.manifest import read_manifest, require_whole
+from solar_rl.store.manifest import require_whole
 from solar_rl.store.parquet import table_files
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 else:
     Connection = Any
 
+Settings: TypeAlias = dict[str, str | bool | int | float | list[str]]
 Fetch = Callable[..., None]
 """Brings tables, by name, onto this machine."""
 
@@ -54,11 +54,7 @@ def connect(
     Raises:
         InputError: No complete dataset there, a table has no files, or a file lies outside.
     """
-    import duckdb
-
-    if not unfinished and fetch is None:
-        require_whole(folder)
-    settings: dict[str, str | bool | int | float | list[str]] = {
+    settings: Settings = {
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "python_enable_replacements": False,
@@ -68,44 +64,33 @@ def connect(
         settings["memory_limit"] = memory_limit
     if threads is not None:
         settings["threads"] = threads
-    con = duckdb.connect(":memory:", config=settings)
-    files = {name: _listed(folder, name) if fetch else _files(folder, name) for name in TABLES}
-    shapes = {name: _empty(con, name) for name in TABLES} if fetch else {}
-    con.execute(f"SET allowed_paths = {_sql_list(path for paths in files.values() for path in paths)}")
-    con.execute("SET enable_external_access = false")
-    con.execute("SET lock_configuration = true")
-    for name, paths in files.items():
-        if fetch is None:
-            _make_view(con, folder, name, paths)
-        else:
-            con.execute(f"CREATE VIEW {name} AS {shapes[name]}")
-    con.execute(derived_views())
-    if fetch is None:
-        return con
-    return cast("Connection", FetchingConnection(con, Path(folder), files, fetch))
+    if fetch is not None:
+        return cast("Connection", FetchingConnection(Path(folder), settings, fetch))
+    if not unfinished:
+        require_whole(folder)
+    return _open(folder, settings, TABLES)
 
 
 class FetchingConnection:
     """A connection that brings a table when the first statement names it; all else is DuckDB's.
 
     Until then the table's view has the right columns and no readable row, so that DESCRIBE and SHOW
-    work; whatever tries to read it all the same fails with its name.
+    work; whatever tries to read it all the same fails with its name. A connection's settings are locked,
+    so one that may read more files is another one: opened anew for every table that comes.
     """
 
-    def __init__(
-        self, con: DuckDBPyConnection, folder: Path, files: dict[str, list[str]], fetch: Fetch
-    ) -> None:
-        self._con, self._folder, self._fetch = con, folder, fetch
-        self._missing = files
+    def __init__(self, folder: Path, settings: Settings, fetch: Fetch) -> None:
+        self._folder, self._settings, self._fetch = folder, settings, fetch
+        self._here: set[str] = set()
+        self._con = _open(folder, settings, self._here)
 
     def sql(self, query: str, **options: Any) -> DuckDBPyRelation:
         """Run a statement, once the tables that it names are here."""
-        wanted = sorted(tables_in(query) & set(self._missing))
+        wanted = tables_in(query) - self._here
         if wanted:
-            self._fetch(*wanted)
-        for name in wanted:
-            require_own(self._folder, self._missing[name])
-            _make_view(self._con, self._folder, name, self._missing.pop(name))
+            self._fetch(*sorted(wanted))
+            self._here |= wanted
+            self._con = _open(self._folder, self._settings, self._here)
         return self._con.sql(query, **options)
 
     def __getattr__(self, name: str) -> Any:
@@ -120,61 +105,63 @@ class FetchingConnection:
         self._con.close()
 
 
+def _open(folder: str | Path, settings: Settings, here: Container[str]) -> DuckDBPyConnection:
+    """Open a locked connection with every view; those of tables that aren't here have no readable row."""
+    import duckdb
+
+    con = duckdb.connect(":memory:", config=settings)
+    files = {name: _files(folder, name) for name in TABLES if name in here}
+    views = {name: f"SELECT * FROM read_parquet({_sql_list(paths)})" for name, paths in files.items()}
+    views |= {name: _unread(con, name) for name in TABLES if name not in here}
+    con.execute(f"SET allowed_paths = {_sql_list(path for paths in files.values() for path in paths)}")
+    con.execute("SET enable_external_access = false")
+    for name in TABLES:
+        try:
+            con.execute(f"CREATE VIEW {name} AS {views[name]}")
+        except duckdb.Error as error:
+            raise InputError(
+                f"table '{name}' can't be read: {first_lines(error)}",
+                where=str(folder),
+                hint="`solar-rl validate` lists what is damaged; build or download it again",
+            ) from None
+    con.execute(derived_views())
+    con.execute("SET lock_configuration = true")
+    return con
+
+
 def columns(con: Connection, relation: str) -> list[str]:
     """List the columns of a table or view."""
     return list(con.table(relation).columns)
 
 
-def require_own(folder: str | Path, paths: Iterable[str]) -> None:
-    """Refuse files that a link leads out of the dataset; those of the Hub's cache lie beside its snapshots.
+def _files(folder: str | Path, table: str) -> list[str]:
+    """Return where a table's files really lie: what DuckDB compares with the paths that it may open.
 
     Raises:
-        InputError: A file lies elsewhere.
+        InputError: No files, or a link leads out of the dataset.
     """
-    root = Path(folder).resolve()
-    homes = [root]
-    if root.parent.name == "snapshots":
-        homes.append(root.parent.parent / "blobs")
-    for path in paths:
-        if not any(Path(path).resolve().is_relative_to(home) for home in homes):
-            raise InputError(
-                "this file is a link that leads out of the dataset",
-                where=path,
-                hint="copy or hard-link the file itself into the dataset",
-            )
-
-
-def _make_view(con: DuckDBPyConnection, folder: str | Path, name: str, paths: list[str]) -> None:
-    import duckdb
-
-    try:
-        con.execute(f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM read_parquet({_sql_list(paths)})")
-    except duckdb.Error as error:
-        raise InputError(
-            f"table '{name}' can't be read: {first_lines(error)}",
-            where=str(folder),
-            hint="`solar-rl validate` lists what is damaged; build or download it again",
-        ) from None
-
-
-def _files(folder: str | Path, table: str) -> list[str]:
-    paths = [os.path.abspath(path) for path in table_files(folder, table)]
+    paths = [path.resolve() for path in table_files(folder, table)]
     if not paths:
         raise InputError(f"table '{table}' has no files in data/{table}", where=str(folder))
-    require_own(folder, paths)
-    return paths
+    homes = _homes(Path(folder).resolve())
+    for path in paths:
+        if not any(path.is_relative_to(home) for home in homes):
+            raise InputError(
+                f"a file of table '{table}' is a link that leads out of the dataset, to {path}",
+                where=str(folder),
+                hint="copy or hard-link the file itself into the dataset",
+            )
+    return [str(path) for path in paths]
 
 
-def _listed(folder: str | Path, table: str) -> list[str]:
-    """Return where a table's files will lie once they are fetched."""
-    listed = [entry.path for entry in read_manifest(folder).files]
-    paths = sorted(path for path in listed if path.startswith(f"data/{table}/"))
-    if not paths:
-        raise InputError(f"the manifest lists no file of table '{table}'", where=str(folder))
-    return [os.path.abspath(Path(folder) / path) for path in paths]
+def _homes(folder: Path) -> list[Path]:
+    """Return the folders in which a dataset's files may lie: its own, and beside it in the Hub's cache."""
+    if folder.parent.name == "snapshots":
+        return [folder, folder.parent.parent / "blobs"]
+    return [folder]
 
 
-def _empty(con: DuckDBPyConnection, table: str) -> str:
+def _unread(con: DuckDBPyConnection, table: str) -> str:
     """Return a SELECT with a table's columns and types that fails when its rows are read."""
     shape = con.from_arrow(arrow_schema(table).empty_table())
     nulls = ", ".join(

@@ -68,6 +68,7 @@ class SolarDataset:
         if self._snapshot and not self._whole:
             top = {entry.path for entry in self.manifest.files if "/" not in entry.path}
             self._snapshot.fetch({*top, *CARDS, "data/*"})
+            self._require(("",))
             self._whole = True
         return self._folder
 
@@ -83,6 +84,7 @@ class SolarDataset:
         missing = set(tables) - self._fetched
         if self._snapshot and not self._whole and missing:
             self._snapshot.fetch(f"data/{name}/*" for name in missing)
+            self._require(tuple(f"data/{name}/" for name in missing))
             self._fetched |= missing
 
     def table(self, name: str, split: str | None = None) -> pl.LazyFrame:
@@ -142,6 +144,18 @@ class SolarDataset:
         """Return table ``preview``."""
         return self.table("preview")
 
+    def _require(self, prefixes: tuple[str, ...]) -> None:
+        """Make sure that the Hub had every file of the manifest, and in full."""
+        for entry in self.manifest.files:
+            path = self._folder / entry.path
+            if entry.path.startswith(prefixes) and not (
+                path.is_file() and path.stat().st_size == entry.bytes
+            ):
+                raise InputError(
+                    f"the repository lacks {entry.path}, or has it in another size than its manifest says",
+                    where=f"{self.repo}@{self.commit}",
+                )
+
     def sql(self, query: str, *, timeout: float | None = None) -> pl.DataFrame:
         """Answer one SQL question over the tables and the views scored, failures and grpo_groups.
 
@@ -174,8 +188,15 @@ class SolarDataset:
             raise InputError(f"table '{table}' has no rows", where=str(self._folder))
         from datasets.load import load_dataset
 
-        self.fetch(table)
-        return load_dataset(str(self._folder), table)
+        if self._snapshot is None:
+            return load_dataset(str(self._folder), table)
+        self.fetch(table)  # then by its files: a config of a folder needs all the folder's tables
+        splits = [split for split, rows in self.manifest.table_rows(table).items() if rows]
+        paths = {
+            split: [str(p) for p in table_files(self._folder, table) if p.name.startswith(f"{split}-")]
+            for split in splits
+        }
+        return load_dataset("parquet", data_files=paths)
 
     @cached_property
     def _connection(self) -> Connection:

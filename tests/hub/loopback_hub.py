@@ -300,10 +300,14 @@ class _Handler(BaseHTTPRequestHandler):
         folders = {path[:end] for path in inside for end in _slashes(path) if end > len(start)}
         entries = [_folder(path) for path in folders if deep or "/" not in path[len(start) :]]
         entries += [f.entry(path) for path, f in inside.items() if deep or "/" not in path[len(start) :]]
-        if self.options.get("expand", "").lower() in ("true", "1"):
-            last = {"id": self._commit(repo, revision), "title": "", "date": MADE}
-            entries = [entry | {"lastCommit": last} for entry in entries]
+        entries = self._expanded(entries, self._commit(repo, revision), self.options.get("expand", ""))
         self._page(sorted(entries, key=lambda entry: entry["path"]))
+
+    def _expanded(self, entries: list[dict[str, Any]], commit: str, asked: str) -> list[dict[str, Any]]:
+        """Say which commit touched an entry last, where that is asked for."""
+        if "true" not in asked.lower() and asked != "1":
+            return entries
+        return [entry | {"lastCommit": {"id": commit, "title": "", "date": MADE}} for entry in entries]
 
     def _page(self, entries: list[dict[str, Any]]) -> None:
         """Answer in pages, as the Hub does; small ones, so that tests meet the second."""
@@ -317,13 +321,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _paths(self, repo: Repo, name: str, revision: str) -> None:
         tree = repo.commits[self._commit(repo, revision)].tree
+        asked = parse_qs(self.data.decode())
         if (self.headers.get("Content-Type") or "").startswith("application/json"):
-            asked = json.loads(self.data).get("paths", [])
-        else:
-            asked = parse_qs(self.data.decode()).get("paths", [])
+            asked = json.loads(self.data)
+        paths = asked.get("paths", [])
         folders = {path[:end] for path in tree for end in _slashes(path)}
-        found = [tree[p].entry(p) if p in tree else _folder(p) for p in asked if p in tree or p in folders]
-        self._send(found)
+        found = [tree[p].entry(p) if p in tree else _folder(p) for p in paths if p in tree or p in folders]
+        self._send(self._expanded(found, revision, str(asked.get("expand"))))
 
     def _resolve(self, kind: str, name: str, revision: str, path: str) -> None:
         repo = self._repo(kind, name)

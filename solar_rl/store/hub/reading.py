@@ -39,12 +39,15 @@ class Snapshot:
         """
         from huggingface_hub import snapshot_download
 
+        wanted = sorted(patterns)
         with speaking(f"{self.repo}@{self.commit[:12]}"):
-            snapshot_download(
-                self.repo,
-                repo_type=self.repo_type,
-                revision=self.commit,
-                allow_patterns=sorted(patterns),
+            patiently(
+                lambda: snapshot_download(
+                    self.repo,
+                    repo_type=self.repo_type,
+                    revision=self.commit,
+                    allow_patterns=wanted,
+                )
             )
         return self.folder
 
