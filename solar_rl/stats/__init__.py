@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from solar_rl.errors import InputError
 from solar_rl.stats.failures import FIRST_FAILURE, TRUNCATION
-from solar_rl.stats.inputs import DIRECTIONS, LABELS, LEAKAGE, SAMPLING
+from solar_rl.stats.inputs import DIRECTIONS, LABELS, SAMPLING
 from solar_rl.stats.laws import check_laws
+from solar_rl.stats.leakage import LEAKAGE, Leakage
 from solar_rl.stats.question import Breakdown, Question, mean, share
 from solar_rl.stats.scores import GROUPS, REWARDS, VALIDITY
 from solar_rl.stats.truths import TRUTHS, WORDING
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from solar_rl.query import Connection
 
-_QUESTIONS: dict[str, tuple[Question | Breakdown, ...]] = {
+_QUESTIONS: dict[str, tuple[Question | Breakdown | Leakage, ...]] = {
     "first_failure": FIRST_FAILURE,
     "validity": VALIDITY,
     "rewards": REWARDS,

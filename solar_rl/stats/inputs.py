@@ -1,4 +1,4 @@
-"""What went in: the sampler's answers, the labels they are held against, and the splits."""
+"""What went in: the sampler's answers and the labels they are held against."""
 
 from __future__ import annotations
 
@@ -124,40 +124,6 @@ LABELS = (
         """
         SELECT unscored_reason, action_type, count(*) AS candidates
         FROM rewards WHERE unscored_reason IS NOT NULL GROUP BY ALL ORDER BY candidates DESC, unscored_reason, action_type
-        """,
-    ),
-)
-
-LEAKAGE = (
-    Question(
-        "What occurs in more than one split",
-        """
-        SELECT 'goal' AS what, count(*) AS different, count(*) FILTER (first <> last) AS in_several,
-          min(id) FILTER (first <> last) AS example
-        FROM (
-          SELECT min(goal) AS id, min(split) AS first, max(split) AS last FROM episodes GROUP BY lower(trim(goal))
-        )
-        UNION ALL
-        SELECT 'screenshot', count(*), count(*) FILTER (first <> last), min(id) FILTER (first <> last)
-        FROM (
-          SELECT image_sha256 AS id, min(split) AS first, max(split) AS last
-          FROM steps JOIN episodes USING (episode_id) WHERE image_sha256 IS NOT NULL GROUP BY image_sha256
-        )
-        """,
-    ),
-    Question(
-        "Goals in more than one split",
-        """
-        SELECT min(goal) AS goal, string_agg(DISTINCT split, ', ' ORDER BY split) AS splits, count(*) AS episodes
-        FROM episodes GROUP BY lower(trim(goal)) HAVING min(split) <> max(split)
-        ORDER BY episodes DESC, goal LIMIT 50
-        """,
-    ),
-    Question(
-        "Goals that occur again",
-        """
-        SELECT min(goal) AS goal, count(*) AS episodes, count(DISTINCT split) AS splits, min(episode_id) AS example
-        FROM episodes GROUP BY lower(trim(goal)) HAVING count(*) > 1 ORDER BY episodes DESC, goal LIMIT 50
         """,
     ),
 )
