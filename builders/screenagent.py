@@ -6,6 +6,7 @@ screenshots, and an episode. Files named ``..._neg_...`` are made-up wrong turns
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -78,14 +79,15 @@ class ScreenAgent(Builder):
         return None
 
     @cached_property
-    def _sessions(self) -> dict[str, Path]:
-        """Name of each session, relative to the path, and its folder."""
-        folders = sorted({images.parent for images in self.path.glob("**/images") if images.is_dir()})
-        return {folder.relative_to(self.path).as_posix(): folder for folder in folders if _turns(folder)}
+    def _sessions(self) -> dict[str, list[Path]]:
+        """Name of each session, its folder relative to the path, and the files of its turns."""
+        folders = sorted(Path(folder) for folder, below, _ in os.walk(self.path) if "images" in below)
+        turns = ((folder.relative_to(self.path).as_posix(), _turns(folder)) for folder in folders)
+        return {name: files for name, files in turns if files}
 
     def source_files(self) -> list[Path]:
         """List the sessions' files but the negatives; screenshots are told by their own hashes."""
-        return [file for folder in self._sessions.values() for file in _turns(folder)]
+        return [file for files in self._sessions.values() for file in files]
 
     def shards(self) -> list[str]:
         """List the sessions."""
@@ -93,25 +95,26 @@ class ScreenAgent(Builder):
 
     def read(self, shard: str) -> Iterator[Episode | Reject]:
         """Yield one session as an Episode, or as a Reject that says why not."""
-        folder = self._sessions[shard]
-        name = folder.resolve().name
+        files = self._sessions[shard]
+        folder = files[0].parent.resolve()
+        name = folder.name
         try:
-            yield self._episode(folder, name)
+            yield self._episode(files, folder)
         except RecordError as error:
             yield Reject(shard, f"session {name}", error.reason, str(error), name)
 
-    def _episode(self, folder: Path, name: str) -> Episode:
+    def _episode(self, files: Sequence[Path], folder: Path) -> Episode:
         turns = []
-        for file in _turns(folder):
+        for file in files:
             with _in_file(file):
                 row = read_json(file.read_bytes(), "the file")
                 turns.append((file, row, read_list(row, "actions", dict)))
         acting = [turn for turn in turns if any(_kind(action) not in _TALK for action in turn[2])]
         if not acting:
             raise RecordError("no_steps", "no turn of the session acts")
-        split = "test" if folder.resolve().parent.name == "test" else "train"
+        split = "test" if folder.parent.name == "test" else "train"
         return Episode(
-            name,
+            folder.name,
             source=self.name,
             platform="desktop",
             goal=self._goal(acting[0][1]),
@@ -177,7 +180,8 @@ class ScreenAgent(Builder):
 
 
 def _turns(folder: Path) -> list[Path]:
-    return [file for file in some_files(folder, (".json",)) if _NEGATIVE not in file.name]
+    names = (name for name in sorted(os.listdir(folder)) if name.endswith(".json") and _NEGATIVE not in name)
+    return [folder / name for name in names]
 
 
 def _kind(action: Mapping[str, Any]) -> Any:

@@ -25,7 +25,7 @@ from ..android_control.forest import Forest, app_name
 from ..android_control.jsonl import JsonlBuilder, read_list
 from ..android_control.screen import Screen
 from ..android_control.vocabulary import at_step, read_optional_text, read_text
-from .actions import Done, elements_of, read_action, read_elements
+from .actions import Done, Rectangle, elements_of, read_action, read_elements
 
 CITATION = """@inproceedings{rawles2025androidworld,
   title     = {AndroidWorld: A Dynamic Benchmarking Environment for Autonomous Agents},
@@ -124,8 +124,8 @@ class AndroidWorld(JsonlBuilder):
         shot = self._screenshot(row)
         screen = Screen(shot.width, shot.height) if shot else _stated(size)
         data = self._files.read(name) if (name := read_optional_text(row, "forest")) else b""
-        elements = read_elements(row["elements"]) if row.get("elements") is not None else elements_of(data)
-        done = read_action(as_object(row.get("action"), "action"), screen, elements)
+        fields = as_object(row.get("action"), "action")
+        done = read_action(fields, screen, _elements(row, fields, data))
         forest = Forest(data, screen)
         rule, boxes = _target(done, forest, screen)
         return Step(
@@ -149,6 +149,13 @@ class AndroidWorld(JsonlBuilder):
             return None
         data = self._files.read(name)
         return Screenshot(data, *check_image(data))
+
+
+def _elements(row: Mapping[str, Any], fields: Mapping[str, Any], data: bytes) -> list[Rectangle | None]:
+    """Return what an index counts: the recorded elements, else the forest's; nothing where there is no index."""
+    if row.get("elements") is not None:
+        return read_elements(row["elements"])
+    return elements_of(data) if fields.get("index") is not None else []
 
 
 def _target(done: Done, forest: Forest, screen: Screen) -> tuple[str | None, tuple[Any, ...]]:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from solar_rl.actions import Action
 from solar_rl.builder import Builder, Sign
@@ -58,6 +58,29 @@ class Options(HandOptions):
     """A triple click, which is no canonical action: reject the episode, or take it for a double click."""
     missing_screenshots: Literal["reject", "keep"] = "reject"
     """A step whose screenshot isn't there: reject the episode, or keep the step without one."""
+
+
+class _Place(NamedTuple):
+    """Where a recorded step goes: its first index, its screenshot, and the size of the others' where it has none."""
+
+    first: int
+    shot: Screenshot | None
+    known: tuple[int, int, str]
+
+    def step(self, instruction: str | None, thought: str | None) -> Step:
+        """Make a step whose action isn't read yet."""
+        shot = self.shot
+        width, height, origin = (shot.width, shot.height, "stated") if shot else self.known
+        return Step(
+            self.first,
+            _NOTHING,
+            width,
+            height,
+            instruction=instruction,
+            screenshot=shot,
+            screen_size=origin,
+            thought=thought,
+        )
 
 
 class OpenCua(Builder):
@@ -173,15 +196,14 @@ class OpenCua(Builder):
         known = next(
             ((shot.width, shot.height, "inferred") for shot in shots if shot), (*_ASSUMED, "assumed")
         )
+        read = self._bench_steps if bench else self._steps_of
         steps: list[Step] = []
         pointer: Point | None = None
         for index, (row, shot) in enumerate(zip(rows, shots, strict=True)):
-            size = (shot.width, shot.height, "stated") if shot else known
             with at_step(index):
-                blank = Step(0, _NOTHING, size[0], size[1], screenshot=shot, screen_size=size[2])
-                made, pointer = (self._bench_steps if bench else self._steps_of)(row, blank, pointer)
+                made, pointer = read(row, _Place(len(steps), shot, known), pointer)
             steps += made
-        return tuple(replace(step, step_index=place) for place, step in enumerate(steps))
+        return tuple(steps)
 
     def _screenshot(self, row: Mapping[str, Any]) -> Screenshot | None:
         name = read_text(row, "image")
@@ -192,7 +214,7 @@ class OpenCua(Builder):
         return shot
 
     def _steps_of(
-        self, row: Mapping[str, Any], blank: Step, pointer: Point | None
+        self, row: Mapping[str, Any], place: _Place, pointer: Point | None
     ) -> tuple[list[Step], Point | None]:
         """Read one step of a trajectory."""
         value = as_object(row.get("value"), "value")
@@ -206,15 +228,11 @@ class OpenCua(Builder):
                 raise RecordError(reason, f"the source says last_step_{flag}: {json.dumps(bad)}", hint=hint)
         hand = Hand(pointer)
         perform(read_text(value, "code"), hand, self.options.triple_click)
-        told = replace(
-            blank,
-            instruction=read_optional_text(value, "action"),
-            thought=read_optional_text(value, "thought"),
-        )
+        told = place.step(read_optional_text(value, "action"), read_optional_text(value, "thought"))
         return self._told(told, Right(hand.actions(), ()), ()), hand.pointer
 
     def _bench_steps(
-        self, row: Mapping[str, Any], blank: Step, pointer: Point | None
+        self, row: Mapping[str, Any], place: _Place, pointer: Point | None
     ) -> tuple[list[Step], Point | None]:
         """Read one step of the bench: its right actions, and the other options."""
         clicks = self.options.triple_click
@@ -226,20 +244,20 @@ class OpenCua(Builder):
             )
         rest = [read_sequence(option, pointer, clicks)[0] for option in options]
         said = as_object(row.get("inner_monologue") or {}, "inner_monologue")
-        told = replace(
-            blank,
-            instruction=read_optional_text(said, "low_level_instruction"),
-            thought=read_optional_text(said, "thought"),
+        told = place.step(
+            read_optional_text(said, "low_level_instruction"), read_optional_text(said, "thought")
         )
         return self._told(told, right, rest), after
 
     def _told(self, told: Step, right: Right, options: Sequence[Right]) -> list[Step]:
         def make(place: int, action: Action) -> Step:
-            if place:
-                return replace(told, action=action)
+            index = told.step_index + place
+            if place or not (right.boxes or options):
+                return replace(told, step_index=index, action=action)
             target = smallest_holding(right.boxes, action.x, action.y)
             return replace(
                 told,
+                step_index=index,
                 action=action,
                 target_box=target,
                 candidate_boxes=right.boxes,

@@ -57,14 +57,20 @@ def _calls(code: str) -> list[tuple[str, list[Any], dict[str, Any]]]:
     if len(code) > _LONGEST:
         raise RecordError("bad_code", f"the code has {len(code):,} characters, expected at most {_LONGEST:,}")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a text such as "\d" warns, and is as good as any
-            body = ast.parse(code.strip()).body
+        body = _parsed(code.strip())
         return [_call(node) for node in body if not isinstance(node, (ast.Import, ast.ImportFrom))]
     except RecordError:
         raise
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise RecordError("bad_code", f"{code[:80]!r} is no Python ({error})") from error
+
+
+def _parsed(code: str) -> list[ast.stmt]:
+    if "\\" not in code:
+        return ast.parse(code).body
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a text such as "\d" warns, and is as good as any
+        return ast.parse(code).body
 
 
 def _call(node: ast.stmt) -> tuple[str, list[Any], dict[str, Any]]:
@@ -80,6 +86,8 @@ def _call(node: ast.stmt) -> tuple[str, list[Any], dict[str, Any]]:
 
 
 def _literal(node: ast.expr) -> Any:
+    if isinstance(node, ast.Constant):
+        return node.value
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError) as error:
