@@ -29,12 +29,14 @@ def first_objects(file: Path, count: int, *, whole: bool = False) -> list[dict[s
     Args:
         file: A JSON lines file, plain or gzipped, or a JSON file; any other file, or none, may be asked too.
         count: How many lines, or items of a list, are looked at.
-        whole: The file is one JSON object, or one list of objects, and not lines.
+        whole: The file is one JSON object, or one list of objects, and can't be lines.
     """
     try:
         if not file.is_file():
             return []
-        rows = _whole(file) if whole else _lines(file, count)
+        rows = [] if whole else _lines(file, count)
+        if not any(isinstance(row, dict) for row in rows):
+            rows = _whole(file)  # an object or a list over many lines
         return [row for row in rows[:count] if isinstance(row, dict)]
     except OSError:
         return []

@@ -18,7 +18,7 @@ CLOSE = 0.15
 """Guesses whose certainties lie no further apart are a tie."""
 _ANSWER = {"episode_id", "step_index", "candidate_index", "completion"}
 _PACKED = (".zip", ".tar", ".tar.gz", ".tgz", ".7z", ".rar", ".zst", ".xz", ".bz2")
-_LOOKED_INTO = 40
+_LOOKED_INTO, _ABOVE = 40, 3
 
 
 class Guess(NamedTuple):
@@ -100,11 +100,13 @@ def columns_of(path: Path) -> set[str]:
 def _unknown(path: Path) -> InputError:
     known = ", ".join(name for name, _ in builders())
     hint = f"known: {known}; name one with --builder, or write one (docs/builders.md)"
+    if path.is_dir() and (inside := _inside(path)):
+        return InputError(
+            f"no format fits the folder itself, but inside: {'; '.join(inside)}", where=str(path)
+        )
+    if above := _above(path):
+        return above
     if path.is_dir():
-        if inside := _inside(path):
-            return InputError(
-                f"no format fits the folder itself, but inside: {'; '.join(inside)}", where=str(path)
-            )
         names = sorted(each.name for each in path.iterdir())
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         return InputError(
@@ -113,6 +115,15 @@ def _unknown(path: Path) -> InputError:
     if path.name.lower().endswith(_PACKED):
         return InputError("is an archive", where=str(path), hint="unpack it, then inspect the folder")
     return InputError(f"no format is recognised: {_first_look(path)}", where=str(path), hint=hint)
+
+
+def _above(path: Path) -> InputError | None:
+    """Say that a path is a piece of something that is known, such as its folder of annotations."""
+    for parent in path.resolve().parents[:_ABOVE]:
+        if found := guesses(parent):
+            name = found[0].format
+            return InputError(f"is nothing by itself, but lies in {parent}, which is {name}", where=str(path))
+    return None
 
 
 def _inside(folder: Path) -> list[str]:
@@ -126,8 +137,6 @@ def _first_look(path: Path) -> str:
     if columns := columns_of(path):
         return f"a parquet file with columns {', '.join(sorted(columns)[:12])}"
     if rows := first_objects(path, 1):
-        return f"lines with keys {', '.join(list(rows[0])[:12])}"
-    if rows := first_objects(path, 1, whole=True):
-        return f"a JSON object with keys {', '.join(list(rows[0])[:12])}"
+        return f"JSON with keys {', '.join(list(rows[0])[:12])}"
     with path.open("rb") as file:
         return f"it begins with {file.read(24)!r}"

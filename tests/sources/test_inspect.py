@@ -273,3 +273,20 @@ def test_export_writes_a_built_dataset(tmp_path: Path, solar: Callable[..., Run]
 )
 def test_real_sources_are_recognised(folder: str, format: str, shared: Path) -> None:
     assert [each.format for each in guesses(shared / folder)] == [format]
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    "folder", ["gui_odyssey guiodyssey_synthetic", "opencua opencua", "screenagent screenagent"]
+)
+def test_real_folders_of_many_files_are_recognised(folder: str, shared: Path) -> None:
+    name, path = folder.split()
+    assert [each.format for each in guesses(shared / path)] == [name]
+
+
+@pytest.mark.real_data
+def test_a_piece_of_a_source_is_told_where_it_belongs(shared: Path, solar: Callable[..., Run]) -> None:
+    run = solar("inspect", shared / "guiodyssey_synthetic" / "annotations")
+    assert (run.code, "which is gui_odyssey" in run.err) == (2, True)
+    run = solar("inspect", shared / "androidcontrol_tfrecord" / "splits.json")
+    assert (run.code, "which is android_control" in run.err) == (2, True)
