@@ -70,6 +70,10 @@ def speaking(repo: str) -> Iterator[None]:
         raise _meaning(error, repo) from None
     except (LocalEntryNotFoundError, RevisionResolutionError, ConnectionError) as error:
         raise _unreachable(repo, error) from None
+    except UnicodeEncodeError:
+        raise InputError(
+            "the access token has characters that no token has", where=repo, hint="look at HF_TOKEN"
+        ) from None
     except HFValidationError as error:
         raise InputError(redact(_first(error)), where=repo, hint="expected OWNER/NAME") from None
 

@@ -213,13 +213,12 @@ def _send_commit(api: HfApi, plan: Plan, operations: list[CommitOperationAdd | C
     try:
         return patiently(commit)
     except httpx2.HTTPError as error:
-        # 412 after a cut line may be our own commit, whose answer never arrived
-        if status_of(error) != 412 and not may_pass(error):
-            raise
-        landed = _landed(api, plan)
-        if landed is None:
-            raise
-        return landed
+        refused = error  # looked into below: what is asked meanwhile must not drag this one along
+    # 412 after a cut line may be our own commit, whose answer never arrived
+    landed = _landed(api, plan) if status_of(refused) == 412 or may_pass(refused) else None
+    if landed is None:
+        raise refused
+    return landed
 
 
 def _landed(api: HfApi, plan: Plan) -> str | None:
@@ -264,28 +263,34 @@ def _downloaded(api: HfApi, release: Release, repo: str, commit: str, entry: Fil
 
 
 def _tag(api: HfApi, plan: Plan, commit: str) -> None:
+    """Set the tag; one that is there already must stand at this commit."""
     from huggingface_hub.errors import HfHubHTTPError
 
     tag, kind = plan.release.tag, plan.release.repo_type
     if tag is None:
         return
-    with speaking(plan.repo):
+
+    def set_tag() -> bool:
         try:
-            patiently(
-                lambda: api.create_tag(
-                    plan.repo, tag=tag, revision=commit, repo_type=kind, tag_message=plan.release.message
-                )
+            api.create_tag(
+                plan.repo, tag=tag, revision=commit, repo_type=kind, tag_message=plan.release.message
             )
         except HfHubHTTPError as error:
-            if error.response.status_code != 409:
+            if status_of(error) != 409:
                 raise
-            refs = patiently(lambda: api.list_repo_refs(plan.repo, repo_type=kind))
-            if commit not in (ref.target_commit for ref in refs.tags if ref.name == tag):
-                raise InputError(
-                    f"{tag} exists already, at another commit, and a tag never moves",
-                    where=plan.repo,
-                    hint="raise the version and build again",
-                ) from None
+            return False
+        return True
+
+    with speaking(plan.repo):
+        if patiently(set_tag):
+            return
+        refs = patiently(lambda: api.list_repo_refs(plan.repo, repo_type=kind))
+    if commit not in (ref.target_commit for ref in refs.tags if ref.name == tag):
+        raise InputError(
+            f"{tag} exists already, at another commit, and a tag never moves",
+            where=plan.repo,
+            hint="raise the version and build again",
+        )
 
 
 def _published(
