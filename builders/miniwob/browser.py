@@ -44,14 +44,21 @@ _FLAGS = (
 _LEASE = """#!/bin/sh
 # Runs the driver for as long as the program that started it holds the other end of stdin, so that a killed
 # program leaves neither a driver nor a browser behind.
-"$SOLAR_DRIVER" "$@" &
+exec 3<&0
+"$SOLAR_DRIVER" "$@" 3<&- &
 driver=$!
-trap 'kill "$driver" 2>/dev/null; exit 0' TERM INT HUP
-read -r _
-kill "$driver" 2>/dev/null
+{
+  read -r _ <&3
+  kill "$driver"
+  sleep 1 # until Chromium, which ends after its driver, has written its last
+  rm -rf "$TMPDIR"
+} &
+reader=$!
+trap 'kill "$driver" "$reader" 2>/dev/null; exit 0' TERM INT HUP
 wait "$driver"
-sleep 1 # until Chromium, which ends after its driver, has written its last
-rm -rf "$TMPDIR"
+code=$?
+if [ "$code" -ne 143 ]; then kill "$reader"; fi # 143: the reader ended it, and has yet to tidy up
+exit "$code"
 """
 _STYLE = """
 const style = document.createElement("style");
@@ -65,7 +72,20 @@ blinking caret would differ each time."""
 _START = "core.EPISODE_MAX_TIME = 2e9; Math.seedrandom(arguments[0]); core.startEpisodeReal();"
 _READY = "return WOB_TASK_READY;"
 _STATE = "return { done: WOB_DONE_GLOBAL, raw_reward: WOB_RAW_REWARD_GLOBAL };"
-_MOVING = "return typeof jQuery !== 'undefined' && jQuery(':animated').length > 0;"
+_AT_REST = """
+const done = arguments[0];
+const styles = [...document.querySelectorAll("#area *")].map((element) => getComputedStyle(element));
+const urls = styles.flatMap((style) => [style.content, style.backgroundImage]);
+window.solarImages ??= {};
+for (const url of urls) {
+  if (url.startsWith('url("')) solarImages[url] ??= Object.assign(new Image(), { src: url.slice(5, -2) });
+}
+const images = [...document.images, ...Object.values(solarImages)];
+const rests = () =>
+  images.every((image) => image.complete) && !(typeof jQuery !== "undefined" && jQuery(":animated").length);
+requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(rests()), 0)));
+"""
+"""Two frames on, so that what a page does with no delay is done; then: are icons there, and nothing moves?"""
 _ELEMENT_AT = """
 const [x, y] = arguments;
 let hit = document.elementFromPoint(x, y);
@@ -81,6 +101,10 @@ for (; element; element = element.parentElement) {
   if (element.scrollLeft !== left || element.scrollTop !== top) return;
 }
 """
+_WARM_UP = "enter-text"
+"""The first page that a Chromium draws may differ by a fraction of a pixel, so nobody looks at it."""
+_LONGEST = 40
+"""Characters of a folder's path; a socket's has at most 107, and Chromium adds its own."""
 _PATIENCE = 5.0
 """Seconds that a page may take to be ready, or to come to rest."""
 
@@ -108,6 +132,12 @@ def find_browser(chromium: str | None, chromedriver: str | None) -> tuple[str, s
         find_program(chromium, "MINIWOB_CHROME_BINARY", _BROWSERS),
         find_program(chromedriver, "MINIWOB_CHROMEDRIVER", ("chromedriver",)),
     )
+
+
+def _short_folder() -> str:
+    """Return where temporary files go; Chromium's sockets lie there, and their paths must be short."""
+    usual = tempfile.gettempdir()
+    return usual if len(usual) <= _LONGEST or not os.path.isdir("/tmp") else "/tmp"
 
 
 def program_version(program: str) -> str:
@@ -146,7 +176,7 @@ class Browser:
         programs = find_browser(chromium, chromedriver)
         self._do: Any = selenium_actions
         self._pages = selenium_instance.DEFAULT_BASE_URL
-        folder = Path(tempfile.mkdtemp(prefix="solar-miniwob-"))
+        folder = Path(tempfile.mkdtemp(prefix="solar-miniwob-", dir=_short_folder()))
         try:
             with told("Chromium doesn't start"):
                 self._driver = _launch(*programs, folder)
@@ -156,6 +186,8 @@ class Browser:
         self._end = weakref.finalize(self, _end, self._driver, folder)
         size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": scale, "mobile": False}
         self._driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        self.start(_WARM_UP, 0)
+        self.screenshot()
 
     @property
     def version(self) -> str:
@@ -177,7 +209,7 @@ class Browser:
     def look(self) -> dict[str, Any]:
         """Return what the script sees, once nothing moves any more."""
         with told("the page can't be read"):
-            self._wait(lambda: not self._driver.execute_script(_MOVING))
+            self._wait(lambda: self._driver.execute_async_script(_AT_REST))
             seen: dict[str, Any] = self._driver.execute_script(LOOK, WIDTH, HEIGHT)
             return seen
 
