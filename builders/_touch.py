@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from solar_rl.actions import Action, Box, opposite, path_direction
 from solar_rl.errors import RecordError
 
-from .android_control.screen import number, smallest_holding
+from .android_control.screen import number
 
 Point = tuple[float, float]
 """x and y in the unit square."""
 TAP_DISTANCE = 0.04
 """Two points this close are a tap, farther ones a swipe. Source: Android in the Wild's is_tap_action."""
+
+_FAR = 1e9
 
 
 def read_pair(value: Any, what: str) -> tuple[float, float]:
@@ -70,11 +72,28 @@ def _on_screen(kind: str, point: Point) -> Point:
 
 def holding(boxes: Iterable[Box], action: Action) -> tuple[Box, ...]:
     """Return the boxes that hold a click or long press, the smallest first; none for other actions."""
-    if action.action_type not in ("click", "long_press"):
+    if action.action_type not in ("click", "long_press") or action.x is None or action.y is None:
         return ()
     x, y = action.x, action.y
-    found, rest = [], list(dict.fromkeys(boxes))
-    while (box := smallest_holding(rest, x, y)) is not None:
-        found.append(box)
-        rest.remove(box)
-    return tuple(found)
+    held = dict.fromkeys(box for box in boxes if box.contains(x, y))
+    return tuple(sorted(held, key=lambda box: box.area))
+
+
+def unit_box(edges: Sequence[Any], width: float, height: float) -> Box | None:
+    """Return the part of a box that lies on the screen; None when nothing of it does.
+
+    Args:
+        edges: Left, top, right and bottom.
+        width: What the edges count across the screen: its pixels, or 1.
+        height: The same down the height.
+
+    Raises:
+        RecordError: ``bad_number`` or ``missing_field``.
+    """
+    for edge in edges:
+        if type(edge) not in (int, float) or not -_FAR < edge < _FAR:  # spares a call for each good number
+            number(edge, "an edge of a box")
+    left, top, right, bottom = edges
+    x1, y1 = max(left / width, 0.0), max(top / height, 0.0)
+    x2, y2 = min(right / width, 1.0), min(bottom / height, 1.0)
+    return Box(x1, y1, x2, y2) if x1 < x2 and y1 < y2 else None

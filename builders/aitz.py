@@ -218,10 +218,10 @@ def _listed(row: dict[str, Any], name: str) -> list[Any]:
 
 def _texts(row: dict[str, Any], name: str, count: int) -> list[str]:
     values = _listed(row, name)
-    for value in values:
-        if not isinstance(value, str):
-            raise RecordError("bad_text", f"{name} holds {value!r}, expected texts")
-        read_optional_text({name: value}, name)  # refuses what no file can hold
+    odd = next((value for value in values if not isinstance(value, str)), None)
+    if odd is not None or None in values:
+        raise RecordError("bad_text", f"{name} holds {odd!r}, expected texts")
+    read_optional_text({name: "".join(values)}, name)  # refuses what no file can hold
     return values or [""] * count
 
 

@@ -19,10 +19,10 @@ from solar_rl.peek import first_objects, some_files
 from solar_rl.schema import Episode, Screenshot, Step
 
 from ._episode_files import EpisodeFileOptions, EpisodeFiles, Shelf, as_object, main_app, reached_goal
-from ._touch import Point, holding, point_action, read_pair, swipe
+from ._touch import Point, holding, point_action, read_pair, swipe, unit_box
 from .android_control.forest import app_name
 from .android_control.jsonl import read_list
-from .android_control.screen import Screen, read_boxes
+from .android_control.screen import Screen
 from .android_control.splits import read_splits
 from .android_control.vocabulary import at_step, read_optional_text, read_text
 
@@ -161,7 +161,14 @@ class Amex(EpisodeFiles):
         except (OSError, ValueError, RecursionError) as error:
             raise RecordError("bad_json", f"{file.name} of the elements can't be read ({error})") from error
         elements = read_list(as_object(value, file.name), "clickable_elements", dict)
-        return [box for element in elements for box in read_boxes(element.get("bbox"), screen)]
+        found = (_box(element["bbox"], screen) for element in elements if element.get("bbox"))
+        return [box for box in found if box is not None]
+
+
+def _box(edges: Any, screen: Screen) -> Box | None:
+    if not isinstance(edges, list) or len(edges) != 4:
+        raise RecordError("bad_box", f"an element's bbox is {edges!r}, expected [left, top, right, bottom]")
+    return unit_box(edges, screen.width, screen.height)
 
 
 def _screen(row: dict[str, Any], shot: Screenshot | None) -> Screen:

@@ -5,9 +5,10 @@ Steps are put together to episodes by their ids. Raw pixels are encoded once, as
 
 from __future__ import annotations
 
-import io
 import re
+import struct
 import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -33,8 +34,8 @@ from .waiting import Waiting, WaitingRoom
 
 _FILES = "*-of-*"
 _SETS = ("google_apps", "install", "web_shopping", "general", "single")
-_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
-"""Channels of raw pixels and what Pillow calls them."""
+_COLOURS = {1: 0, 3: 2, 4: 6}
+"""Channels of raw pixels and PNG's colour type: grey, RGB, RGBA."""
 _LONGEST = 10_000
 
 CITATION = """@misc{rawles2023android,
@@ -235,8 +236,8 @@ def _screenshot(fields: _Fields) -> Screenshot:
     """Return the screenshot: raw pixels as PNG, an image that a copy of the data already encoded as it is."""
     width, height = fields.integer("image/width"), fields.integer("image/height")
     channels, data = fields.integer("image/channels"), fields.blob("image/encoded")
-    if channels in _MODES and min(width, height) > 0 and len(data) == width * height * channels:
-        return Screenshot(_png(_MODES[channels], (width, height), data), width, height)
+    if channels in _COLOURS and min(width, height) > 0 and len(data) == width * height * channels:
+        return Screenshot(_png(_COLOURS[channels], channels, width, height, data), width, height)
     try:
         return Screenshot(data, *check_image(data))
     except RecordError as error:
@@ -244,12 +245,18 @@ def _screenshot(fields: _Fields) -> Screenshot:
         raise RecordError("bad_image", f"{len(data)} bytes are neither {expected} nor an image") from error
 
 
-def _png(mode: str, size: tuple[int, int], data: bytes) -> bytes:
-    from PIL import Image
+def _png(colour: int, channels: int, width: int, height: int, pixels: bytes) -> bytes:
+    """Write raw pixels as a PNG, rows as they are.
 
-    out = io.BytesIO()
-    Image.frombytes(mode, size, data).save(out, "PNG", compress_level=1)
-    return out.getvalue()
+    Source: ours, because a phone's flat screens get smaller and are written twice as fast without the filters that
+    Pillow always tries.
+    """
+    stride = width * channels
+    rows = b"".join(b"\0" + pixels[start : start + stride] for start in range(0, len(pixels), stride))
+    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 1)), (b"IEND", b""))
+    framed = (struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in chunks)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(framed)
 
 
 class _Fields:

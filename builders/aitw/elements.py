@@ -8,7 +8,8 @@ from typing import NamedTuple
 from solar_rl.actions import Box
 from solar_rl.errors import RecordError
 
-from ..android_control.screen import Screen, number
+from .._touch import unit_box
+from ..android_control.screen import Screen
 
 BOX_RULE = "smallest"
 """What ``steps.box_rule`` says: the smallest box that holds the tap."""
@@ -45,36 +46,31 @@ def read_elements(
     if not len(positions) == len(texts) == len(kinds):
         found = f"{len(positions)} positions, {len(texts)} texts and {len(kinds)} types of elements"
         raise RecordError("lengths_mismatch", f"{found}, expected the same number of each")
-    boxes, lines = [], []
+    width, height = (1, 1) if unit else screen[:2]
+    boxes, lines = [], dict[str, None]()
     for position, text, kind in zip(positions, texts, kinds, strict=True):
-        box = _box(position, screen, unit=unit)
+        box = _box(position, width, height)
         if box is not None:
             boxes.append(box)
-            lines.append(_line(kind, text, box, screen))
-    written = dict.fromkeys(line for line in lines if line)
-    return Elements(tuple(boxes), "\n".join(written) or None)
+            if text or kind != "TEXT":
+                lines[_line(kind, text, box, screen)] = None
+    return Elements(tuple(boxes), "\n".join(lines) or None)
 
 
-def _box(position: Sequence[float], screen: Screen, *, unit: bool) -> Box | None:
+def _box(position: Sequence[float], width: int, height: int) -> Box | None:
     if not isinstance(position, (list, tuple)) or len(position) != 4:
         raise RecordError("bad_box", f"an element's box is {position!r}, expected [y, x, height, width]")
-    y, x, height, width = (number(value, "a number of an element's box") for value in position)
-    if unit:
-        y, x, height, width = (
-            y * screen.height,
-            x * screen.width,
-            height * screen.height,
-            width * screen.width,
-        )
-    return screen.box(x, y, x + width, y + height)
+    y, x, tall, wide = position
+    try:
+        return unit_box((x, y, x + wide, y + tall), width, height)
+    except TypeError as error:
+        raise RecordError("bad_number", f"an element's box is {position!r}, expected numbers") from error
 
 
-def _line(kind: str, text: str, box: Box, screen: Screen) -> str | None:
+def _line(kind: str, text: str, box: Box, screen: Screen) -> str:
     label = " ".join(text.split())
-    if not label and kind == "TEXT":
-        return None
     if len(label) > _LONGEST_LABEL:
         label = label[:_LONGEST_LABEL] + "…"
-    edges = (box.x1 * screen.width, box.y1 * screen.height, box.x2 * screen.width, box.y2 * screen.height)
-    place = ",".join(str(round(edge)) for edge in edges)
-    return f'{kind} "{label}" [{place}]' if label else f"{kind} [{place}]"
+    width, height = screen.width, screen.height
+    place = f"[{box.x1 * width:.0f},{box.y1 * height:.0f},{box.x2 * width:.0f},{box.y2 * height:.0f}]"
+    return f'{kind} "{label}" {place}' if label else f"{kind} {place}"
