@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path, PureWindowsPath
+import os
+import re
+from pathlib import Path
 
 from solar_rl.actions import Action, Box
 from solar_rl.errors import ActionError, RecordError
@@ -21,9 +20,9 @@ from solar_rl.schema import Alternative, Episode, Screenshot, Step
 
 SOURCE = "jsonl"
 """Name of a source that states none."""
+_DRIVE = re.compile(r"[A-Za-z]:")
 
 
-@dataclass(frozen=True)
 class Images:
     """Finds screenshots below one folder, and nowhere else: a line can't make a build read other files.
 
@@ -32,8 +31,9 @@ class Images:
         follow_links: Take symbolic links that lead out of the folder.
     """
 
-    folder: Path
-    follow_links: bool = False
+    def __init__(self, folder: Path, follow_links: bool = False) -> None:
+        self._folder, self._root, self._follow_links = str(folder), os.path.realpath(folder), follow_links
+        self._known_inside: set[str] = set()
 
     def read(self, name: str) -> bytes:
         """Read one image.
@@ -42,27 +42,41 @@ class Images:
             RecordError: ``bad_path``: the name is absolute, holds ``..`` or a backslash, or leads out of the
                 folder; ``missing_image``: there is no such file, or it can't be read.
         """
-        path = self._inside(name)
+        _check_name(name)
+        path = f"{self._folder}/{name}"
+        if not self._follow_links and self._leads_out(path):
+            hint = "option follow_links allows that"
+            raise RecordError("bad_path", f"{name!r} is a link that leads out of the folder", hint=hint)
         try:
-            if not path.is_file():
+            if not os.path.isfile(path):
                 raise RecordError("missing_image", f"no such image: {name!r}")
-            return path.read_bytes()
+            with open(path, "rb") as file:
+                return file.read()
         except OSError as error:
             raise RecordError("missing_image", f"image {name!r} can't be read: {error.strerror}") from error
 
-    def _inside(self, name: str) -> Path:
-        windows = PureWindowsPath(name)
-        if not name or "\0" in name or windows.drive or windows.root:
-            raise RecordError("bad_path", f"{name!r} is no path relative to the file's folder")
-        if "\\" in name:
-            raise RecordError("bad_path", f"{name!r} holds a backslash", hint="write forward slashes")
-        if ".." in name.split("/"):
-            raise RecordError("bad_path", f"{name!r} leaves the file's folder")
-        path = self.folder / name
-        if not self.follow_links and not path.resolve().is_relative_to(self.folder.resolve()):
-            hint = "option follow_links allows that"
-            raise RecordError("bad_path", f"{name!r} is a link that leads out of the folder", hint=hint)
-        return path
+    def _leads_out(self, path: str) -> bool:
+        """Follow every link in a path; a folder that was found inside is not asked again."""
+        folder = os.path.dirname(path)
+        if folder in self._known_inside and not os.path.islink(path):
+            return False
+        if not self._is_inside(os.path.realpath(path)):
+            return True
+        if self._is_inside(os.path.realpath(folder)):
+            self._known_inside.add(folder)
+        return False
+
+    def _is_inside(self, real: str) -> bool:
+        return real == self._root or real.startswith(self._root.rstrip("/") + "/")
+
+
+def _check_name(name: str) -> None:
+    if not name or "\0" in name or name.startswith("/") or _DRIVE.match(name):
+        raise RecordError("bad_path", f"{name!r} is no path relative to the file's folder")
+    if "\\" in name:
+        raise RecordError("bad_path", f"{name!r} holds a backslash", hint="write forward slashes")
+    if ".." in name.split("/"):
+        raise RecordError("bad_path", f"{name!r} leaves the file's folder")
 
 
 def read_line(line: bytes | str, images: Images, license: str | None = None) -> Episode:
@@ -90,8 +104,10 @@ def to_episode(row: InterchangeEpisode, images: Images, license: str | None = No
         raise RecordError("no_steps", "the episode has no steps", where="steps")
     steps = []
     for index, step in enumerate(row.steps):
-        with _at(f"steps.{index}"):
+        try:
             steps.append(_step(index, step, row, images))
+        except RecordError as error:
+            raise _within(f"steps.{index}", error) from error
     return Episode(
         episode_id,
         source=row.source or SOURCE,
@@ -113,12 +129,11 @@ def _step(index: int, step: InterchangeStep, row: InterchangeEpisode, images: Im
     screenshot = _screenshot(step, images)
     width, height = _screen(step, row, screenshot)
     scale = (width, height) if row.coordinates == "pixels" else (1, 1)
-    with _at("action"):
-        action = _action(step.action, scale)
-        if row.coordinates == "unit" and step.screen_size == "stated" and action.off_screen:
-            hint = "are these pixels? then say coordinates: pixels"
-            point = (action.x, action.y)
-            raise RecordError("off_screen", f"{point} lies outside the unit square", hint=hint)
+    action = _action(step.action, scale, "action")
+    if row.coordinates == "unit" and step.screen_size == "stated" and action.off_screen:
+        message = f"{(action.x, action.y)} lies outside the unit square"
+        hint = "are these pixels? then say coordinates: pixels"
+        raise RecordError("off_screen", message, where="action", hint=hint)
     return Step(
         index,
         action,
@@ -133,84 +148,87 @@ def _step(index: int, step: InterchangeStep, row: InterchangeEpisode, images: Im
         screen_size=step.screen_size,
         box_rule=step.box_rule,
         thought=step.thought,
-        alternatives=_alternatives(step, scale),
+        alternatives=_alternatives(step, scale) if step.alternatives else (),
     )
 
 
 def _screenshot(step: InterchangeStep, images: Images) -> Screenshot | None:
     if step.image is None:
         return None
-    with _at("image"):
+    try:
         data = images.read(step.image)
         screenshot = Screenshot(data, *check_image(data))
         if step.image_sha256 not in (None, screenshot.sha256):
             message = f"the image's sha256 is {screenshot.sha256}, stated is {step.image_sha256}"
             raise RecordError("image_changed", message)
+    except RecordError as error:
+        raise _within("image", error) from error
     return screenshot
 
 
 def _screen(step: InterchangeStep, row: InterchangeEpisode, shot: Screenshot | None) -> tuple[int, int]:
     """Return the step's own size, else the episode's, else the image's; both numbers from one place."""
-    stated = [(step.screen_width, step.screen_height), (row.screen_width, row.screen_height)]
-    for width, height in [*stated, (shot.width, shot.height)] if shot else stated:
-        if width is not None and height is not None:
-            return width, height
-        if width is not None or height is not None:
-            raise RecordError("missing_field", "screen_width and screen_height come together")
+    width, height = step.screen_width, step.screen_height
+    if width is None and height is None:
+        width, height = row.screen_width, row.screen_height
+    if width is None and height is None and shot is not None:
+        width, height = shot.width, shot.height
+    if width is not None and height is not None:
+        return width, height
+    if width is not None or height is not None:
+        raise RecordError("missing_field", "screen_width and screen_height come together")
     raise RecordError("missing_field", "has neither an image nor screen_width and screen_height")
 
 
-def _action(row: InterchangeAction, scale: tuple[float, float]) -> Action:
+def _action(row: InterchangeAction, scale: tuple[float, float], where: str) -> Action:
+    x, y, x2, y2 = row.x, row.y, row.x2, row.y2
     width, height = scale
     try:
         return Action(
             row.action_type,
-            x=None if row.x is None else row.x / width,
-            y=None if row.y is None else row.y / height,
-            x2=None if row.x2 is None else row.x2 / width,
-            y2=None if row.y2 is None else row.y2 / height,
-            direction=row.direction,
-            text=row.text,
-            app_name=row.app_name,
-            keys=row.keys,
-            button=row.button,
-            status=row.status,
+            None if x is None else x / width,
+            None if y is None else y / height,
+            None if x2 is None else x2 / width,
+            None if y2 is None else y2 / height,
+            row.direction,
+            row.text,
+            row.app_name,
+            row.keys,
+            row.button,
+            row.status,
         )
     except ActionError as error:
-        raise RecordError("bad_action", error.message) from None
+        raise RecordError("bad_action", error.message, where=where) from None
 
 
 def _alternatives(step: InterchangeStep, scale: tuple[float, float]) -> tuple[Alternative, ...]:
     found = []
     for index, row in enumerate(step.alternatives):
-        with _at(f"alternatives.{index}"):
-            found.append(Alternative(_action(row, scale), _box("box", row.box, scale)))
+        where = f"alternatives.{index}"
+        found.append(Alternative(_action(row, scale, where), _box(f"{where}.box", row.box, scale)))
     return tuple(found)
 
 
 def _boxes(rows: tuple[Edges, ...], scale: tuple[float, float]) -> tuple[Box, ...]:
-    found = (_box(f"candidate_boxes.{index}", edges, scale) for index, edges in enumerate(rows))
-    return tuple(box for box in found if box is not None)
+    found = [_box(f"candidate_boxes.{index}", edges, scale) for index, edges in enumerate(rows)]
+    return tuple([box for box in found if box is not None])
 
 
 def _box(name: str, edges: Edges | None, scale: tuple[float, float]) -> Box | None:
     """Clip a box to the screen; nothing is left of one that lies outside it."""
     if edges is None:
         return None
-    x1, y1, x2, y2 = edges
+    (x1, y1, x2, y2), (width, height) = edges, scale
     if x1 > x2 or y1 > y2:
         raise RecordError("bad_box", f"{list(edges)} is not x1 <= x2, y1 <= y2", where=name)
-    width, height = scale
-    if x2 < 0 or y2 < 0 or x1 > width or y1 > height:
-        return None
-    return Box(max(0, x1) / width, max(0, y1) / height, min(width, x2) / width, min(height, y2) / height)
+    if not (x1 >= 0 and y1 >= 0 and x2 <= width and y2 <= height):
+        if x2 < 0 or y2 < 0 or x1 > width or y1 > height:
+            return None
+        x1, y1, x2, y2 = max(0, x1), max(0, y1), min(width, x2), min(height, y2)
+    return Box(x1 / width, y1 / height, x2 / width, y2 / height)
 
 
-@contextmanager
-def _at(key: str) -> Iterator[None]:
-    """Put a key in front of where a RecordError raised within says it happened."""
-    try:
-        yield
-    except RecordError as error:
-        where = f"{key}.{error.where}" if error.where else key
-        raise RecordError(error.reason, error.message, where=where, hint=error.hint) from error
+def _within(key: str, error: RecordError) -> RecordError:
+    """Put a key in front of where an error says it happened."""
+    where = f"{key}.{error.where}" if error.where else key
+    return RecordError(error.reason, error.message, where=where, hint=error.hint)
