@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from abc import abstractmethod
 from collections import Counter
@@ -11,12 +10,15 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+import orjson
+
 from solar_rl.builder import Builder
 from solar_rl.config import Config, SourceConfig
 from solar_rl.errors import ConfigError, RecordError
 from solar_rl.images import check_image
 from solar_rl.schema import Episode, Reject, Screenshot, Step
 
+_BOM = b"\xef\xbb\xbf"
 _SHARD_FILES = 64
 """Files in a shard: few enough that several workers have something to do, enough that each has a while."""
 
@@ -185,10 +187,10 @@ def _bytes(file: Path) -> bytes | None:
 
 def _decoded(file: Path) -> Any:
     try:
-        return json.loads(file.read_bytes())
+        return orjson.loads(file.read_bytes().removeprefix(_BOM))
     except OSError as error:
         raise RecordError("unreadable", f"the file can't be read: {error}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise RecordError("bad_json", f"the file is no JSON ({error})") from error
 
 

@@ -6,10 +6,11 @@ shares of it, and two more actions.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
+
+import orjson
 
 from solar_rl.actions import Action
 from solar_rl.builder import Sign
@@ -206,8 +207,8 @@ def _listed(row: dict[str, Any], name: str) -> list[Any]:
     value = row.get(name)
     if isinstance(value, str) and value.strip():
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError) as error:
+            value = orjson.loads(value)
+        except ValueError as error:
             raise RecordError("bad_json", f"{name} is no JSON ({error})") from error
     if value is None or value == "":
         return []

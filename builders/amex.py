@@ -6,10 +6,11 @@ which process AMEX read (see docs/sources.md); no file of the release was at han
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+import orjson
 
 from solar_rl.actions import Action, Box
 from solar_rl.builder import Sign
@@ -157,8 +158,8 @@ class Amex(EpisodeFiles):
         if file is None:
             return []
         try:
-            value = json.loads(file.read_bytes())
-        except (OSError, ValueError, RecursionError) as error:
+            value = orjson.loads(file.read_bytes())
+        except (OSError, ValueError) as error:
             raise RecordError("bad_json", f"{file.name} of the elements can't be read ({error})") from error
         elements = read_list(as_object(value, file.name), "clickable_elements", dict)
         found = (_box(element["bbox"], screen) for element in elements if element.get("bbox"))

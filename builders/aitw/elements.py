@@ -52,7 +52,7 @@ def read_elements(
         box = _box(position, width, height)
         if box is not None:
             boxes.append(box)
-            if text or kind != "TEXT":
+            if kind != "TEXT" or text.strip():
                 lines[_line(kind, text, box, screen)] = None
     return Elements(tuple(boxes), "\n".join(lines) or None)
 

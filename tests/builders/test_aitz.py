@@ -105,6 +105,19 @@ def test_boxes_can_be_declared_pixels(read_steps):
     assert episode.steps[0].screen_text == "ICON_DOT [0,0,1,1]"
 
 
+def test_words_that_say_nothing_are_no_line_and_long_ones_are_cut(read_steps):
+    said = {"ui_text": json.dumps([" \n", "", "a" * 200]), "ui_types": '["TEXT", "ICON_TIME", "TEXT"]'}
+    [episode] = read_steps(steps({**TAP, **said}))
+    assert episode.steps[0].screen_text == f'ICON_TIME [10,80,70,140]\nTEXT "{"a" * 100}…" [40,190,45,195]'
+
+
+def test_a_byte_order_mark_does_no_harm(read_steps):
+    [item] = read_steps(
+        b"\xef\xbb\xbf" + json.dumps(steps({**TAP, "image_width": 100, "image_height": 200})).encode()
+    )
+    assert isinstance(item, Episode)
+
+
 def test_elements_may_be_missing_or_without_words(read_steps):
     none = {"ui_positions": "[]", "ui_text": "", "ui_types": None}
     [episode] = read_steps(steps({**TAP, **none}))
