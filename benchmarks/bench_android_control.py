@@ -62,8 +62,8 @@ def crowded_tree(random: np.random.Generator) -> bytes:
     return forest(window(nodes, layer=1))
 
 
-def write(path: Path, megabytes: int, seed: int = 0) -> int:
-    """Write a shard of at least so many MB and return its number of episodes."""
+def write(path: Path, megabytes: float, seed: int = 0, first: int = 0) -> int:
+    """Write a shard of at least so many MB, ids from ``first`` on, and return its number of episodes."""
     random = np.random.default_rng(seed)
     screens = [noisy_png(random) for _ in range(24)]
     trees = [crowded_tree(random) for _ in range(24)]
@@ -74,7 +74,7 @@ def write(path: Path, megabytes: int, seed: int = 0) -> int:
             points = random.integers(0, 1000, (steps, 2)).tolist()
             chosen = random.integers(0, 24, (2, steps + 1))
             recording = Recording(
-                episode_id=episodes,
+                episode_id=first + episodes,
                 actions=[{"action_type": "click", "x": x, "y": y} for x, y in points],
                 screenshots=[screens[i] for i in chosen[0]],
                 trees=[trees[i] for i in chosen[1]],

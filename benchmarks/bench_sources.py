@@ -1,0 +1,211 @@
+"""Time every reader beside the bare decoding of its container, with its memory, and two workers beside one.
+
+Bare means: gunzip and frames, JSON or parquet decoded, every image and record read and hashed (SHA-256). Both sides run in
+turn in one process on the same generated files. Goals: a ratio of at most 2.0, at most 500 MB of memory
+whatever the size, and two workers at least 1.7 times as fast as one on a source of several shards.
+
+    python benchmarks/bench_sources.py [NAME ...] [--megabytes 40] [--rounds 5] [--json]
+
+Seconds are the processor's, so that the ratio holds on a busy machine; the two workers are timed by the clock, and
+on a machine with less than two idle cores that figure says nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from source_files import SOURCES
+
+from builders.android_control.tfrecord import read_records
+from solar_rl.builder import Builder, load_builder
+from solar_rl.config import SourceConfig
+from solar_rl.schema import Episode
+
+GOAL_RATIO, GOAL_MB, GOAL_WORKERS = 2.0, 500, 1.7
+TIMES_LARGER = 10
+_TEXT = ("android_control_jsonl", "ui_s1")
+"""Sources without screens: a tenth of the size is as many episodes and more."""
+
+
+def bare(folder: Path) -> int:
+    """Decode and hash every file; what nobody can do without. Returns the bytes hashed."""
+    hashed = 0
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        if file.suffix == ".json":
+            json.loads(file.read_bytes())
+        elif file.suffix == ".jsonl":
+            with file.open("rb") as lines:
+                for line in lines:
+                    json.loads(line)
+                    hashed += _hash(line)
+        elif file.suffix == ".parquet":
+            hashed += _bare_parquet(file)
+        elif file.suffix in (".png", ".jpg"):
+            hashed += _hash(file.read_bytes())
+        else:
+            hashed += sum(_hash(record) for record in read_records(file) if isinstance(record, bytes))
+    return hashed
+
+
+def _hash(data: bytes) -> int:
+    hashlib.sha256(data).digest()
+    return len(data)
+
+
+def _bare_parquet(file: Path) -> int:
+    import pyarrow.parquet as pq
+
+    hashed = 0
+    for batch in pq.ParquetFile(file).iter_batches(batch_size=8):
+        for row in batch.to_pylist():
+            hashed += sum(_hash(value["bytes"]) for value in row.values() if isinstance(value, dict))
+    return hashed
+
+
+def read(builder: Builder, shards: list[str]) -> int:
+    """Read every episode and hash every screenshot, as a build does. Returns the number of steps."""
+    steps = 0
+    for shard in shards:
+        for item in builder.read(shard):
+            assert isinstance(item, Episode), item
+            steps += item.ref_len
+            assert all(step.screenshot is None or step.screenshot.sha256 for step in item.steps)
+    return steps
+
+
+def open_source(name: str, folder: Path) -> Builder:
+    """Set the builder up on generated files."""
+    return load_builder(SourceConfig(builder=name, path=str(folder)))
+
+
+def measure_ratio(name: str, folder: Path, rounds: int) -> dict[str, Any]:
+    """Time both sides in turn and return the ratio."""
+    builder = open_source(name, folder)
+    steps, pairs = 0, []
+    bare(folder)
+    for _ in range(rounds):
+        start = time.process_time()
+        bare(folder)
+        between = time.process_time()
+        steps = read(builder, builder.shards())
+        pairs.append((between - start, time.process_time() - between))
+    return {
+        "megabytes": sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) / 1e6,
+        "steps": steps,
+        "shards": len(builder.shards()),
+        "bare_s": median(pair[0] for pair in pairs),
+        "reader_s": median(pair[1] for pair in pairs),
+        "ratio": median(pair[1] / pair[0] for pair in pairs),
+    }
+
+
+def _child(*arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, __file__, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
+
+
+def peak_megabytes(name: str, folder: Path) -> float:
+    """Return the peak memory of reading a source in a process of its own."""
+    out, _ = _child("--peak-of", name, folder).communicate()
+    return float(out)
+
+
+def _print_peak(name: str, folder: Path) -> None:
+    builder = open_source(name, folder)
+    read(builder, builder.shards())
+    # Not ru_maxrss: a child starts with its parent's. VmHWM is of this program alone (Linux).
+    [line] = [t for t in Path("/proc/self/status").read_text().splitlines() if t.startswith("VmHWM")]
+    print(int(line.split()[1]) / 1000)
+
+
+def measure_workers(name: str, folder: Path, rounds: int) -> dict[str, float]:
+    """Time one process that reads every shard beside two that read half of them each."""
+    found: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(rounds):
+        for workers in found:
+            ready = [_child("--part", name, folder, part, workers) for part in range(workers)]
+            for child in ready:
+                assert child.stdout and child.stdout.readline() == "ready\n"
+            start = time.perf_counter()
+            for child in ready:
+                child.communicate("go\n")
+            found[workers].append(time.perf_counter() - start)
+    one, two = (min(seconds) for seconds in found.values())
+    return {"one_s": one, "two_s": two, "times_as_fast": one / two}
+
+
+def _read_part(name: str, folder: Path, part: int, parts: int) -> None:
+    builder = open_source(name, folder)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    read(builder, builder.shards()[part::parts])
+
+
+def measure(name: str, megabytes: float, rounds: int) -> dict[str, Any]:
+    """Generate both sizes of a source and return its figures."""
+    size = megabytes / 10 if name in _TEXT else megabytes
+    with tempfile.TemporaryDirectory() as scratch:
+        small, large = Path(scratch, "small"), Path(scratch, "large")
+        for folder, times in ((small, 1), (large, TIMES_LARGER)):
+            folder.mkdir()
+            SOURCES[name](folder, size * times)
+        figures = measure_ratio(name, small, rounds)
+        figures |= {
+            "peak_mb": peak_megabytes(name, small),
+            "peak_mb_of_ten_times": peak_megabytes(name, large),
+        }
+        if name == "android_control":
+            figures |= measure_workers(name, large, max(2, rounds // 2))
+    return figures
+
+
+def main() -> int:
+    """Print a line a source; exit 1 when a goal is missed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"sources (default: {', '.join(SOURCES)})")
+    parser.add_argument("--megabytes", type=float, default=40)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--peak-of", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--part", nargs=4, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.peak_of:
+        _print_peak(args.peak_of[0], Path(args.peak_of[1]))
+        return 0
+    if args.part:
+        _read_part(args.part[0], Path(args.part[1]), int(args.part[2]), int(args.part[3]))
+        return 0
+    missed = []
+    print(
+        f"{'source':22} {'MB':>6} {'steps':>7} {'bare s':>8} {'reader s':>8} {'ratio':>6} {'peak MB':>8} {'ten times':>9}",
+        file=sys.stderr,
+    )
+    results = {}
+    for name in args.names or SOURCES:
+        found = results[name] = measure(name, args.megabytes, args.rounds)
+        line = f"{name:22} {found['megabytes']:6.0f} {found['steps']:7,} {found['bare_s']:8.3f} {found['reader_s']:8.3f}"
+        line += f" {found['ratio']:6.2f} {found['peak_mb']:8.0f} {found['peak_mb_of_ten_times']:9.0f}"
+        if "times_as_fast" in found:
+            line += f"   2 workers {found['times_as_fast']:.2f} times as fast"
+        print(line, file=sys.stderr if args.json else sys.stdout, flush=True)
+        missed += [name] if found["ratio"] > GOAL_RATIO or found["peak_mb_of_ten_times"] > GOAL_MB else []
+        missed += [f"{name}, workers"] if found.get("times_as_fast", GOAL_WORKERS) < GOAL_WORKERS else []
+    if args.json:
+        print(json.dumps(results))
+    print(f"goals missed: {', '.join(missed) or 'none'}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
