@@ -87,7 +87,7 @@ def button(page: Page, text: str) -> Touch:
 def submit(page: Page, id: str = "subbtn") -> Touch:
     """Click the button that hands the answer in."""
     found = by_id(page, id)
-    return Touch(found, f"Click {found.text or 'the button'}")
+    return Touch(found, f"Click {found.text or id.replace('-', ' ')}")
 
 
 def by_id(page: Page, id: str) -> Element:
