@@ -43,4 +43,4 @@ bench: setup ## run the benchmarks one after the other
 
 clean: ## remove what the commands made, but not .venv
 	rm -rf demo dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
-	find . -path ./.venv -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf
+	find . -path "./.venv*" -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf

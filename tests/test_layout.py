@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 SITE = sysconfig.get_paths()["purelib"]
 HUGGING_FACE = str(Path(SITE, "datasets", "__init__.py"))
 PROBE = "import importlib.util as u; print(u.find_spec('datasets').origin)"
-IGNORED = {".venv", ".git", "__pycache__", "build", "dist", "demo", "runs"}
+IGNORED = {".venv", ".venv-vllm", ".git", "__pycache__", "build", "dist", "demo", "runs"}
 DATASETS = sorted(ROOT.glob("datasets/*/dataset.yaml"))
 RECIPES = sorted(path for path in ROOT.glob("recipes/*/*.yaml") if path.parent.name != "accelerate")
 LONG_FILES = {
