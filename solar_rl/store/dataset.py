@@ -5,6 +5,7 @@ Of a dataset on the Hub only those tables are downloaded that are asked for, onc
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,8 +68,7 @@ class SolarDataset:
         """Return the folder with every file of the dataset: of the Hub's, whatever isn't here is downloaded."""
         if self._snapshot and not self._whole:
             top = {entry.path for entry in self.manifest.files if "/" not in entry.path}
-            self._snapshot.fetch({*top, *CARDS, "data/*"})
-            self._require(("",))
+            self._bring(self._snapshot, {*top, *CARDS, "data/*"}, ("",))
             self._whole = True
         return self._folder
 
@@ -83,8 +83,8 @@ class SolarDataset:
             _require_table(name)
         missing = set(tables) - self._fetched
         if self._snapshot and not self._whole and missing:
-            self._snapshot.fetch(f"data/{name}/*" for name in missing)
-            self._require(tuple(f"data/{name}/" for name in missing))
+            prefixes = tuple(f"data/{name}/" for name in missing)
+            self._bring(self._snapshot, (f"{prefix}*" for prefix in prefixes), prefixes)
             self._fetched |= missing
 
     def table(self, name: str, split: str | None = None) -> pl.LazyFrame:
@@ -144,17 +144,26 @@ class SolarDataset:
         """Return table ``preview``."""
         return self.table("preview")
 
-    def _require(self, prefixes: tuple[str, ...]) -> None:
-        """Make sure that the Hub had every file of the manifest, and in full."""
+    def _lacking(self, prefixes: tuple[str, ...]) -> str | None:
+        """Return the first file of the manifest below these paths that isn't here in full."""
         for entry in self.manifest.files:
             path = self._folder / entry.path
             if entry.path.startswith(prefixes) and not (
                 path.is_file() and path.stat().st_size == entry.bytes
             ):
-                raise InputError(
-                    f"the repository lacks {entry.path}, or has it in another size than its manifest says",
-                    where=f"{self.repo}@{self.commit}",
-                )
+                return entry.path
+        return None
+
+    def _bring(self, snapshot: Snapshot, patterns: Iterable[str], prefixes: tuple[str, ...]) -> None:
+        """Download what isn't here yet, and make sure that the Hub had all of it."""
+        if self._lacking(prefixes) is None:
+            return  # asking huggingface_hub costs more than a look at the files
+        snapshot.fetch(patterns)
+        if (path := self._lacking(prefixes)) is not None:
+            raise InputError(
+                f"the repository lacks {path}, or has it in another size than its manifest says",
+                where=f"{self.repo}@{self.commit}",
+            )
 
     def sql(self, query: str, *, timeout: float | None = None) -> pl.DataFrame:
         """Answer one SQL question over the tables and the views scored, failures and grpo_groups.

@@ -77,12 +77,14 @@ def folder_release(
 ) -> Release:
     """Describe any folder as a release: every file in it, hidden ones left out, such as a checkpoint's.
 
+    The repository then holds these files and no others.
+
     Raises:
         InputError: No such folder, or no file in it.
     """
     root = Path(folder)
-    paths = sorted(path for path in root.rglob("*") if path.is_file())
-    shown = [path for path in paths if not any(part.startswith(".") for part in path.relative_to(root).parts)]
+    paths = sorted(path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    shown = [path for path in paths if not any(part.startswith(".") for part in path.parts)]
     if not shown:
         raise InputError("no such folder, or no file in it", where=str(folder))
     return Release(
