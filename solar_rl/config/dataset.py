@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from solar_rl.config.base import SPEED_ONLY, Config
 from solar_rl.config.executor import ExecutorConfig
@@ -26,6 +26,8 @@ class DatasetConfig(Config):
     """One or two sentences for the card."""
     license: str | None = None
     """Licence of the built dataset, as the Hub spells it (default: the source's)."""
+    language: tuple[Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}$")], ...] = ("en",)
+    """Languages of goals and instructions for the card, as ISO 639 codes."""
     seed: int = Field(default=0, ge=0, lt=2**31)
     """Build seed: every candidate's seed comes from it, the episode and the step."""
     source: SourceConfig

@@ -266,7 +266,8 @@ def _run(made: _Prepared, progress: Progress) -> Built | Submitted:
         if made.base is not None:
             with prepared():
                 known = reuse_tables(made.base, job.config, made.keys, job.stage)
-            origin = replace(made.origin, filtered=dict(made.base.manifest.filtered))
+            base = made.base.manifest
+            origin = replace(made.origin, filtered=dict(base.filtered), base=base)
             close_version(job.stage, origin, made.base.rejects(), known)
         elif job.config.executor.type == "slurm":
             from solar_rl.pipeline.executors import submit

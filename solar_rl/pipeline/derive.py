@@ -86,9 +86,8 @@ def run(plan: Derivation) -> Built:
     base = Base(plan.folder, plan.manifest)
     keys = derived_keys(plan.config, plan.manifest)
     ran = tuple(stage for stage in STAGES if not base.same(keys, stage))
-    origin = Origin(
-        plan.config, keys, plan.manifest.source_files, plan.manifest.attribution, dict(plan.manifest.filtered)
-    )
+    old = plan.manifest
+    origin = Origin(plan.config, keys, old.source_files, old.attribution, dict(old.filtered), base=old)
     with locked(plan.out):
         claim(plan.out)
         stage = plan.out / WORK / "stages" / keys.build_id / "dataset"

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from solar_rl.config import DatasetConfig
+from solar_rl.pipeline.checks import run_checks
 from solar_rl.pipeline.keys import Keys
 from solar_rl.schema import Reject
+from solar_rl.store.fingerprint import schema_hashes
 from solar_rl.store.manifest import (
     Attribution,
-    CheckEntry,
     FileEntry,
     Manifest,
     describe_files,
@@ -37,6 +38,8 @@ class Origin:
     source_files: tuple[FileEntry, ...]
     attribution: Attribution | None
     filtered: dict[str, dict[str, int]] = field(default_factory=dict)
+    base: Manifest | None = None
+    """The version whose sampled tables are kept, if they are."""
 
 
 @contextmanager
@@ -59,7 +62,7 @@ def prepared() -> Iterator[None]:
 def finish(
     out: Path, origin: Origin, rejects: Iterable[Reject], known: Mapping[str, FileEntry] | None = None
 ) -> Manifest:
-    """Write views.sql, report.html, README.md and then manifest.json.
+    """Write views.sql, report.html, the card, its picture, croissant.json and then manifest.json.
 
     Args:
         out: Folder whose tables are written.
@@ -69,14 +72,15 @@ def finish(
     """
     from solar_rl import query, stats
     from solar_rl.report import write_report
+    from solar_rl.report.card_picture import write_picture
     from solar_rl.store.card import render_card
+    from solar_rl.store.croissant import CROISSANT, render_croissant
 
     write_text(out / "views.sql", query.views_sql())
     reasons = dict(sorted(Counter(reject.reason for reject in rejects).items()))
     tables = tuple(describe_files(out, known))
     with query.connect(out, unfinished=True) as con:
         answers = stats.Answers(con)
-        laws = answers.compute("checks")["Laws"]
         manifest = Manifest(
             name=origin.config.name,
             version=origin.config.version,
@@ -92,12 +96,16 @@ def finish(
             counts=_counts(tables),
             rejects=reasons,
             filtered=origin.filtered,
-            checks=tuple(CheckEntry(**law) for law in laws.to_dicts()),
+            schemas=schema_hashes(),
+            checks=run_checks(con, out, origin.config, origin.base),
             files=tables,
         )
         write_report(out, manifest, answers)
         shown = {title: table for name in CARD_STATS for title, table in answers.compute(name).items()}
-        write_text(out / "README.md", render_card(manifest, answers.headline, shown))
+        picture = write_picture(out, con)
+        write_text(out / CROISSANT, render_croissant(manifest))
+        card = render_card(manifest, answers.headline, shown, picture=picture, croissant=True)
+        write_text(out / "README.md", card)
     known = {entry.path: entry for entry in tables if entry.path.startswith("data/")}
     manifest = manifest.model_copy(update={"files": tuple(describe_files(out, known))})
     write_manifest(out, manifest)

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from solar_rl.errors import InputError
 from solar_rl.schema import TABLES
-from solar_rl.store.manifest import MANIFEST
+from solar_rl.store.manifest import MANIFEST, read_manifest
 
 WORK = ".build"
-_FILES = {"README.md", MANIFEST, "views.sql", "report.html", "rejects.jsonl"}
+_FILES = {"README.md", MANIFEST, "views.sql", "report.html", "rejects.jsonl", "croissant.json", "episode.png"}
+_LEFT_OUT_AT_TIMES = ("episode.png",)
 
 
 def temporary_name(path: Path) -> Path:
@@ -52,6 +53,10 @@ def swap(staged: Path, out: Path) -> None:
         out: The dataset's folder. It has no manifest while the rest is exchanged.
     """
     (out / MANIFEST).unlink(missing_ok=True)
+    listed = {entry.path for entry in read_manifest(staged).files}
+    for name in _LEFT_OUT_AT_TIMES:
+        if name not in listed:
+            (out / name).unlink(missing_ok=True)  # the old version's
     for path in sorted(staged.iterdir()):
         if path.name == MANIFEST:
             continue

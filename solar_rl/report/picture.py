@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,8 +65,7 @@ def draw_strip(folder: Path, episode_id: str, candidates: int | Sequence[int], o
             raise InputError(f"no episode is named '{episode_id}'", where=str(folder))
         strip = make_strip(records, _chosen(records, candidates))
         images = read_images(con, [screen.sha256 for screen in strip.screens if screen.sha256])
-    figure = _draw(strip, images)
-    _save(figure, out)
+    _save(draw(strip, images), out)
     return out
 
 
@@ -81,6 +81,13 @@ def _chosen(records: Records, candidates: int | Sequence[int]) -> Sequence[int]:
     return candidates
 
 
+def png_bytes(figure: Figure) -> bytes:
+    """Return a figure as a PNG: the same bytes every time."""
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=DPI, metadata={"Software": None}, facecolor="white")
+    return out.getvalue()
+
+
 def _save(figure: Figure, out: Path) -> None:
     """Write the same bytes every time: no date, no version, ids from a fixed salt."""
     import matplotlib
@@ -90,7 +97,13 @@ def _save(figure: Figure, out: Path) -> None:
         figure.savefig(out, dpi=DPI, metadata=metadata, facecolor="white")
 
 
-def _draw(strip: Strip, images: Mapping[str, bytes]) -> Figure:
+def draw(strip: Strip, images: Mapping[str, bytes]) -> Figure:
+    """Draw a strip.
+
+    Args:
+        strip: The laid out episode.
+        images: Its screenshots' bytes by hash.
+    """
     from matplotlib.figure import Figure
 
     widths = [_width(screen) for screen in strip.screens]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from solar_rl.errors import InputError
-from solar_rl.schema import TABLES
+from solar_rl.schema import SPLITS, TABLES
 from solar_rl.store.features import yaml_features
 from solar_rl.store.manifest import Attribution, Manifest
 
@@ -33,6 +34,9 @@ def render_card(
     headline: Mapping[str, float | int | None],
     tables: Mapping[str, pl.DataFrame] | None = None,
     attribution: Attribution | None = None,
+    *,
+    picture: str | None = None,
+    croissant: bool = False,
 ) -> str:
     """Render the dataset card.
 
@@ -41,6 +45,8 @@ def render_card(
         headline: ``stats.headline``: figures by name.
         tables: Titled statistics to print, such as those of ``stats.compute(con, "validity")``.
         attribution: Licence, home and citation of the source (default: the manifest's).
+        picture: Path of a picture beside the card, relative to it.
+        croissant: Whether croissant.json lies beside the card.
 
     Raises:
         InputError: The manifest lists no parquet file.
@@ -58,7 +64,9 @@ def render_card(
     )
     environment.filters["markdown"] = markdown_table
     environment.filters["figure"] = figure
-    return environment.get_template(TEMPLATE).render(
+    environment.filters["percent"] = percent
+    environment.filters["markdown_text"] = markdown_text
+    text = environment.get_template(TEMPLATE).render(
         front=yaml.safe_dump(front_matter(manifest, attribution), sort_keys=False, allow_unicode=True),
         m=manifest,
         config=manifest.config,
@@ -68,7 +76,90 @@ def render_card(
         schema=TABLES,
         rows={name: manifest.table_rows(name) for name in TABLES},
         left_out=_reasons(manifest),
+        splits=[split for split in SPLITS if any(split in manifest.table_rows(name) for name in TABLES)],
+        made=list(_made(manifest, attribution)),
+        picture=picture,
+        croissant=croissant,
     )
+    return re.sub(r"\n{3,}", "\n\n", text)  # what a condition left out leaves its empty lines
+
+
+def _made(manifest: Manifest, source: Attribution | None) -> Iterator[tuple[str, str]]:
+    """Say how the dataset was made, row by row; what the config doesn't tell is left out."""
+    config = manifest.config
+    builder, prompt, sampler, validity, shaping = (
+        config.get(name, {}) for name in ("source", "prompt", "sampler", "validity", "shaping")
+    )
+    if builder:
+        named = source.source if source else builder.get("builder", "")
+        yield (
+            "source",
+            f"{named}, read by builder `{builder.get('builder')}`"
+            if named != builder.get("builder")
+            else named,
+        )
+    if sampler:
+        yield "sampler", ", ".join(_sampler(sampler))
+    if prompt:
+        words = (f"{name} {prompt[name]}" for name in ("level", "observation", "history") if name in prompt)
+        yield "prompt", ", ".join((f"format `{prompt.get('format')}`", *words))
+    if validity:
+        verifier = validity.get("verifier")
+        yield (
+            "validity",
+            f"verifier `{verifier}`"
+            if verifier
+            else f"preset {validity.get('preset')}{_thresholds(validity)}",
+        )
+    if shaping:
+        weights = ", ".join(
+            f"{shaping[f'{name}_weight']:g} {name}"
+            for name in ("score", "progress", "success")
+            if f"{name}_weight" in shaping
+        )
+        suffix = (
+            f", suffix {shaping['suffix']}"
+            if shaping.get("alignment") != "segments" and "suffix" in shaping
+            else ""
+        )
+        normalisation = f", normalisation {shaping.get('normalisation', 'none')}"
+        yield (
+            "shaping",
+            f"alignment `{shaping.get('alignment')}`{suffix}{normalisation}"
+            + (f"; R_traj = {weights}" if weights else ""),
+        )
+    scale = config.get("advantage", {}).get("scale", "none")
+    yield (
+        "advantage",
+        "reward minus its group's mean" + (", divided by the group's std" if scale == "std" else ""),
+    )
+    yield (
+        "build",
+        f"`{manifest.build_id}`, seed {manifest.seeds.get('build', 0)}, solar-rl {manifest.code.get('solar-rl', '?')}",
+    )
+    if manifest.stages:
+        yield "stages", ", ".join(f"{stage} `{key}`" for stage, key in manifest.stages.items())
+
+
+def _sampler(sampler: Mapping[str, Any]) -> Iterator[str]:
+    model, revision = sampler.get("model"), sampler.get("revision")
+    yield str(sampler.get("type"))
+    if model:
+        yield f"model `{model}`" + (f" at revision `{revision}`" if revision else "")
+    for name in ("n", "temperature", "adaptive"):
+        if sampler.get(name):
+            yield {"n": f"N = {sampler['n']}", "adaptive": "adaptive (a pilot first)"}.get(
+                name, f"{name} {sampler[name]}"
+            )
+
+
+def _thresholds(validity: Mapping[str, Any]) -> str:
+    found = [
+        f"{kind} {validity[f'{kind}_threshold']:g}"
+        for kind in ("click", "text", "launch")
+        if f"{kind}_threshold" in validity
+    ]
+    return f", valid from {', '.join(found)}" if found else ""
 
 
 def _reasons(manifest: Manifest) -> list[str]:
@@ -89,7 +180,8 @@ def front_matter(manifest: Manifest, attribution: Attribution | None = None) -> 
             raise InputError(f"the manifest lists no file of table '{name}'", where=manifest.name)
     license_ = manifest.config.get("license") or (attribution.license if attribution else None) or "other"
     total = sum(manifest.table_rows("candidates").values())
-    front: dict[str, Any] = {"license": license_.lower()}
+    front: dict[str, Any] = {"language": list(manifest.config.get("language", ("en",)))}
+    front["license"] = license_.lower()
     if attribution and license_ == "other":
         front["license_name"] = "see-source"
     # load_dataset refuses a split without rows: such tables are for SQL alone and make no config
@@ -98,7 +190,7 @@ def front_matter(manifest: Manifest, attribution: Attribution | None = None) -> 
     return front | {
         "pretty_name": manifest.name,
         "task_categories": ["reinforcement-learning", "image-text-to-text"],
-        "tags": ["gui-agents", "grpo", "reward-shaping", "trajectories", "solar-rl"],
+        "tags": ["gui-agents", "grpo", "reward-shaping", "trajectories", "solar-rl", "arxiv:2604.22558"],
         "size_categories": [next((name for top, name in _SIZES if total < top), "n>100M")],
         "configs": [_config(name, manifest, default=name == names[0]) for name in names],
         "dataset_info": [_info(name, manifest) for name in names],
@@ -143,6 +235,25 @@ def figure(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value).replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def percent(share: float | None) -> str:
+    """Print a share as per cent.
+
+    >>> percent(0.61234), percent(None)
+    ('61.2 %', 'none')
+    """
+    return "none" if share is None else f"{100 * share:.1f} %"
+
+
+def markdown_text(text: str) -> str:
+    r"""Escape what Markdown or HTML would read as markup.
+
+    >>> print(markdown_text("<b> a|b*"))
+    &lt;b> a\|b\*
+    """
+    escaped = re.sub(r"([|*_`\[\]\\])", r"\\\1", text)
+    return escaped.replace("<", "&lt;").replace("\n", " ")
 
 
 def markdown_table(frame: pl.DataFrame, rows: int = 20) -> str:

@@ -47,7 +47,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_build_holds_every_file_of_the_contract(built: Path) -> None:
     there = {path.name for path in built.iterdir()}
-    assert there == {"README.md", "manifest.json", "views.sql", "report.html", "rejects.jsonl", "data"}
+    listed = {"README.md", "manifest.json", "views.sql", "report.html", "rejects.jsonl", "data"}
+    assert there == listed | {"croissant.json", "episode.png"}
     tables = {path.name for path in (built / "data").iterdir()}
     assert tables == {"episodes", "steps", "images", "candidates", "rewards", "trajectories", "preview"}
     names = {path.name for path in (built / "data" / "steps").iterdir()}
