@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -15,7 +17,14 @@ from solar_rl.config import DatasetConfig, SourceConfig, load_dataset_config
 from solar_rl.errors import CheckFailed, ConfigError, InputError
 from solar_rl.mixing import Mix
 from solar_rl.schema import Episode, Reject
+from solar_rl.shipped import shipped_path
 from solar_rl.store.dataset import open_dataset
+
+sys.path.append(str(Path(__file__).parents[1] / "builders"))  # its writers of the sources' files
+
+from android_control_writer import Recording, write_shard
+from gui_odyssey_writer import CLICK, DONE, annotation
+from gui_odyssey_writer import write as write_odyssey
 
 NUMBERED, COUSIN = "numbered_source:Numbered", "numbered_source:Cousin"
 
@@ -324,3 +333,31 @@ def test_a_source_of_the_mix_is_set_on_the_command_line(tmp_path):
     assert (found.path, found.episodes) == ("there", 2)
     with pytest.raises(ConfigError, match=r"sources\.ui_s1\.pth"):
         load_dataset_config(file, {"sources.ui_s1.pth": "x"})
+
+
+def test_the_shipped_mix_builds_from_files_of_its_sources(tmp_path):
+    """On a few generated episodes: an Odyssey episode without all its screenshots, and one that gave up, stay out."""
+    annotations = [annotation(CLICK, DONE, episode=f"{n:04d}") for n in range(4)]
+    gave_up = {"action": "INCOMPLETE", "info": "", "ps": "no such shop"}
+    annotations.append(annotation(CLICK, gave_up, episode="0004"))
+    write_odyssey(tmp_path / "odyssey", annotations, missing=["0003_0.png"])
+    (tmp_path / "control").mkdir()
+    for shard in range(2):
+        records = [Recording(episode_id=10 * shard + n) for n in range(3)]
+        write_shard(tmp_path / "control" / f"android_control-0000{shard}-of-00002", records)
+    paths = {"android_control": tmp_path / "control", "gui_odyssey": tmp_path / "odyssey"}
+    given = {f"sources.{name}.path": str(path) for name, path in paths.items()}
+    given |= {"sources.android_control.episodes": "4", "sampler.n": "2"}
+    files = []
+    for workers in (1, 2):
+        config = load_dataset_config(
+            shipped_path("datasets", "solar_mix", "dataset.yaml"), given | {"executor.workers": str(workers)}
+        )
+        built = pipeline.build(config, tmp_path / f"out{workers}")
+        files.append({f.path: f.sha256 for f in open_dataset(built.folder).manifest.files})
+    assert files[0] == files[1], "two workers draw and write what one does"
+    assert built.filtered == {
+        "android_control": {"good": 6, "not_drawn": 2, "drawn": 4},
+        "gui_odyssey": {"good": 5, "failed": 1, "no_screenshot": 1, "drawn": 3, "missing": 1397},
+    }
+    assert built.counts["episodes"] == 7
