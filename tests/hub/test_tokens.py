@@ -17,8 +17,8 @@ ECHO = "you sent {auth}, and that is wrong"
 """A message that holds the header of the request, as a careless server might send it."""
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 412, 503])
-@pytest.mark.parametrize("request_", ["whoami", "info", "upload", "commit", "tag"])
+@pytest.mark.parametrize("status", [400, 401, 412, 503])
+@pytest.mark.parametrize("request_", ["whoami", "upload", "commit", "tag"])
 def test_no_error_repeats_the_token_that_a_server_echoes(
     hub, env, built, no_waiting, caplog, capfd, request_, status
 ):
