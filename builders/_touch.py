@@ -16,7 +16,8 @@ Point = tuple[float, float]
 TAP_DISTANCE = 0.04
 """Two points this close are a tap, farther ones a swipe. Source: Android in the Wild's is_tap_action."""
 
-_FAR = 1e9
+FAR = 1e9
+"""Farther than any screen: no coordinate."""
 
 
 def read_pair(value: Any, what: str) -> tuple[float, float]:
@@ -91,7 +92,7 @@ def unit_box(edges: Sequence[Any], width: float, height: float) -> Box | None:
         RecordError: ``bad_number`` or ``missing_field``.
     """
     for edge in edges:
-        if type(edge) not in (int, float) or not -_FAR < edge < _FAR:  # spares a call for each good number
+        if type(edge) not in (int, float) or not -FAR < edge < FAR:  # spares a call for each good number
             number(edge, "an edge of a box")
     left, top, right, bottom = edges
     x1, y1 = max(left / width, 0.0), max(top / height, 0.0)

@@ -19,7 +19,7 @@ from solar_rl.peek import first_objects
 from solar_rl.schema import SPLITS, Episode, Screenshot, Step
 
 from ._episode_files import EpisodeFileOptions, EpisodeFiles, Shelf, as_object, reached_goal
-from ._touch import Point, holding, read_pair
+from ._touch import Point, read_pair
 from .aitw.actions import coded_action
 from .aitw.elements import BOX_RULE, Elements, read_elements
 from .android_control.screen import Screen
@@ -115,8 +115,7 @@ class Aitz(EpisodeFiles):
     ) -> Step:
         screen = _screen(row, shot, usual)
         action = _action(row)
-        elements = self._elements(row, screen)
-        boxes = holding(elements.boxes, action)
+        boxes, text = self._elements(row, screen, action)
         thought = None if self.options.thought == "none" else read_optional_text(row, self.options.thought)
         instruction = read_optional_text(row, "coat_action_desc") or read_optional_text(
             row, "low_instruction"
@@ -128,7 +127,7 @@ class Aitz(EpisodeFiles):
             screen.height,
             instruction=instruction,
             screenshot=shot,
-            screen_text=elements.text,
+            screen_text=text,
             target_box=boxes[0] if boxes else None,
             candidate_boxes=boxes,
             screen_size=screen.origin,
@@ -136,11 +135,11 @@ class Aitz(EpisodeFiles):
             thought=thought,
         )
 
-    def _elements(self, row: dict[str, Any], screen: Screen) -> Elements:
+    def _elements(self, row: dict[str, Any], screen: Screen, action: Action) -> Elements:
         positions = _listed(row, "ui_positions")
         texts, kinds = _texts(row, "ui_text", len(positions)), _texts(row, "ui_types", len(positions))
         unit = self.options.boxes == "unit" or (self.options.boxes == "auto" and _within_one(positions))
-        return read_elements(positions, texts, kinds, screen, unit=unit)
+        return read_elements(positions, texts, kinds, screen, action, unit=unit)
 
 
 def _folder(file: Path) -> Path:

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from solar_rl.actions import Action
 from solar_rl.builder import Builder, Sign
 from solar_rl.config import Config, SourceConfig
 from solar_rl.errors import ConfigError, RecordError
@@ -21,7 +22,7 @@ from solar_rl.images import check_image
 from solar_rl.schema import Episode, Reject, Screenshot, Step
 
 from .._episode_files import main_app, reached_goal
-from .._touch import Point, holding
+from .._touch import Point
 from ..android_control.forest import app_name
 from ..android_control.messages import parse_example
 from ..android_control.screen import Screen, number
@@ -201,15 +202,14 @@ def _step(step_id: int, fields: _Fields) -> Step:
         lambda: fields.text("results/type_action"),
         lambda: (fields.point("results/yx_touch"), fields.point("results/yx_lift")),
     )
-    elements = _elements(fields, screen)
-    boxes = holding(elements.boxes, action)
+    boxes, text = _elements(fields, screen, action)
     return Step(
         step_id,
         action,
         screen.width,
         screen.height,
         screenshot=screenshot,
-        screen_text=elements.text,
+        screen_text=text,
         app=_app(fields.optional_text("current_activity")),
         target_box=boxes[0] if boxes else None,
         candidate_boxes=boxes,
@@ -217,13 +217,13 @@ def _step(step_id: int, fields: _Fields) -> Step:
     )
 
 
-def _elements(fields: _Fields, screen: Screen) -> Elements:
+def _elements(fields: _Fields, screen: Screen, action: Action) -> Elements:
     numbers = fields.floats("image/ui_annotations_positions")
     if len(numbers) % 4:
         raise RecordError("bad_box", f"{len(numbers)} numbers of boxes, expected four each")
     positions = [numbers[start : start + 4] for start in range(0, len(numbers), 4)]
     texts, kinds = fields.texts("image/ui_annotations_text"), fields.texts("image/ui_annotations_ui_types")
-    return read_elements(positions, texts, kinds, screen, unit=True)
+    return read_elements(positions, texts, kinds, screen, action, unit=True)
 
 
 def _app(activity: str | None) -> str | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from solar_rl.actions import Box
+from solar_rl.actions import Action, Box
 from solar_rl.errors import RecordError
 
-from .._touch import unit_box
-from ..android_control.screen import Screen
+from .._touch import FAR, holding
+from ..android_control.screen import Screen, number
 
 BOX_RULE = "smallest"
 """What ``steps.box_rule`` says: the smallest box that holds the tap."""
@@ -17,7 +17,7 @@ _LONGEST_LABEL = 100
 
 
 class Elements(NamedTuple):
-    """The boxes of a screen in the unit square, and the screen as text."""
+    """The boxes that hold a tap, smallest first, in the unit square; and the screen as text."""
 
     boxes: tuple[Box, ...]
     text: str | None
@@ -28,6 +28,7 @@ def read_elements(
     texts: Sequence[str],
     kinds: Sequence[str],
     screen: Screen,
+    action: Action,
     *,
     unit: bool,
 ) -> Elements:
@@ -38,6 +39,7 @@ def read_elements(
         texts: What each says, empty for an icon.
         kinds: TEXT, or the icon's name.
         screen: The screen in pixels.
+        action: What was done on it.
         unit: Whether positions are shares of the screen, not pixels.
 
     Raises:
@@ -46,31 +48,40 @@ def read_elements(
     if not len(positions) == len(texts) == len(kinds):
         found = f"{len(positions)} positions, {len(texts)} texts and {len(kinds)} types of elements"
         raise RecordError("lengths_mismatch", f"{found}, expected the same number of each")
-    width, height = (1, 1) if unit else screen[:2]
-    boxes, lines = [], dict[str, None]()
-    for position, text, kind in zip(positions, texts, kinds, strict=True):
-        box = _box(position, width, height)
-        if box is not None:
-            boxes.append(box)
-            if kind != "TEXT" or text.strip():
-                lines[_line(kind, text, box, screen)] = None
-    return Elements(tuple(boxes), "\n".join(lines) or None)
-
-
-def _box(position: Sequence[float], width: int, height: int) -> Box | None:
-    if not isinstance(position, (list, tuple)) or len(position) != 4:
-        raise RecordError("bad_box", f"an element's box is {position!r}, expected [y, x, height, width]")
-    y, x, tall, wide = position
-    try:
-        return unit_box((x, y, x + wide, y + tall), width, height)
-    except TypeError as error:
-        raise RecordError("bad_number", f"an element's box is {position!r}, expected numbers") from error
-
-
-def _line(kind: str, text: str, box: Box, screen: Screen) -> str:
-    label = " ".join(text.split())
-    if len(label) > _LONGEST_LABEL:
-        label = label[:_LONGEST_LABEL] + "…"
+    whole = _check(positions) and not unit
     width, height = screen.width, screen.height
-    place = f"[{box.x1 * width:.0f},{box.y1 * height:.0f},{box.x2 * width:.0f},{box.y2 * height:.0f}]"
-    return f'{kind} "{label}" {place}' if label else f"{kind} {place}"
+    across, down = (width, height) if unit else (1, 1)
+    tap_x, tap_y = (-9.0 if action.x is None else action.x) * width, (action.y or 0) * height
+    boxes, lines = [], dict[str, None]()
+    # One loop without calls: a screen has dozens of elements, and this is most of a reader's time.
+    for (y, x, tall, wide), text, kind in zip(positions, texts, kinds, strict=True):
+        left, top, right, bottom = x * across, y * down, (x + wide) * across, (y + tall) * down
+        left, right = (0 if left < 0 else left), (width if right > width else right)
+        top, bottom = (0 if top < 0 else top), (height if bottom > height else bottom)
+        if left >= right or top >= bottom:
+            continue
+        if left - 1 <= tap_x <= right + 1 and top - 1 <= tap_y <= bottom + 1:
+            boxes.append(Box(left / width, top / height, right / width, bottom / height))
+        label = " ".join(text.split())[: _LONGEST_LABEL + 1]
+        if label:
+            label = f' "{label}"' if len(label) <= _LONGEST_LABEL else f' "{label[:-1]}…"'
+        elif kind == "TEXT":
+            continue
+        if not whole:
+            left, top, right, bottom = round(left), round(top), round(right), round(bottom)
+        lines[f"{kind}{label} [{left},{top},{right},{bottom}]"] = None
+    return Elements(holding(boxes, action), "\n".join(lines) or None)
+
+
+def _check(positions: Sequence[Sequence[float]]) -> bool:
+    """Refuse what is no box; tell whether all numbers are whole ones."""
+    whole = True
+    for position in positions:
+        if not isinstance(position, (list, tuple)) or len(position) != 4:
+            raise RecordError("bad_box", f"an element's box is {position!r}, expected [y, x, height, width]")
+        for value in position:
+            kind = type(value)
+            whole = whole and kind is int
+            if kind not in (int, float) or not -FAR < value < FAR:  # spares a call for each good number
+                number(value, "a number of an element's box")
+    return whole
