@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,8 +86,20 @@ def _chosen(records: Records, candidates: int | Sequence[int]) -> Sequence[int]:
 def png_bytes(figure: Figure) -> bytes:
     """Return a figure as a PNG: the same bytes every time."""
     out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=DPI, metadata={"Software": None}, facecolor="white")
+    with _boxes_for_unknown_letters():
+        figure.savefig(out, format="png", dpi=DPI, metadata={"Software": None}, facecolor="white")
     return out.getvalue()
+
+
+@contextmanager
+def _boxes_for_unknown_letters() -> Iterator[None]:
+    """Let a PNG show boxes for letters that matplotlib's own font lacks, such as Chinese, without a word.
+
+    A font of the machine would have them, and would give other bytes on the next machine.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
 
 
 def _save(figure: Figure, out: Path) -> None:
@@ -93,7 +107,10 @@ def _save(figure: Figure, out: Path) -> None:
     import matplotlib
 
     metadata: dict[str, Any] = {"Software": None} if out.suffix == ".png" else {"Date": None}
-    with matplotlib.rc_context({"svg.hashsalt": "solar-rl", "svg.fonttype": "none"}):
+    with (
+        matplotlib.rc_context({"svg.hashsalt": "solar-rl", "svg.fonttype": "none"}),
+        _boxes_for_unknown_letters(),
+    ):
         figure.savefig(out, dpi=DPI, metadata=metadata, facecolor="white")
 
 
