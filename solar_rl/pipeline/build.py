@@ -170,7 +170,12 @@ def build(
         with locked(out):
             claim(out)
             made.hashes.save()
-            return _run(replace(made, there=_dataset_in(out, config.name)), progress)
+            done = _run(replace(made, there=_dataset_in(out, config.name)), progress)
+        if isinstance(done, Built):
+            return done
+        from solar_rl.pipeline.executors import submit
+
+        return Submitted(out, done.build_id, submit(done))  # unlocked: the jobs may begin at once
     except OSError as error:
         raise InputError(
             error.strerror or str(error),
@@ -199,6 +204,8 @@ def plan(config: DatasetConfig, out: Path, *, options: Options | None = None) ->
     runs = made.stages_to_run
     base = made.base or (Base(out, made.there) if made.there else None)
     reasons = why(made.keys, base.manifest if base else None)
+    if reasons["sample"] and not reasons["read"]:
+        reasons["read"] = ["sample runs, and asks for what is read"]
     for stage in STAGES:
         told[stage] = f"run: {'; '.join(reasons[stage]) or 'a file is damaged'}" if stage in runs else "keep"
     if made.current:
@@ -247,7 +254,8 @@ def _source_entry(name: str, path: Path, hashes: FileHashes) -> FileEntry:
     return FileEntry(path=name, sha256=hashes.sha256(path), bytes=path.stat().st_size)
 
 
-def _run(made: _Prepared, progress: Progress) -> Built | Submitted:
+def _run(made: _Prepared, progress: Progress) -> Built | Job:
+    """Do what is to be done here; what is to be submitted is handed back."""
     if made.current:
         assert made.there is not None
         shutil.rmtree(made.out / WORK, ignore_errors=True)  # left by a kill right after the manifest
@@ -270,9 +278,7 @@ def _run(made: _Prepared, progress: Progress) -> Built | Submitted:
             origin = replace(made.origin, filtered=dict(base.filtered), base=base)
             close_version(job.stage, origin, made.base.rejects(), known)
         elif job.config.executor.type == "slurm":
-            from solar_rl.pipeline.executors import submit
-
-            return Submitted(made.out, made.keys.build_id, submit(job))
+            return job
         else:
             _make_tables(made, job, heard)
     manifest = read_manifest(job.stage)

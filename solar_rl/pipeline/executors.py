@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -74,11 +76,25 @@ def submit(job: Job) -> list[str]:
 
     Returns:
         The ids of the jobs.
+
+    Raises:
+        InputError: There is no sbatch on this machine.
+        CheckFailed: It refused; its own words stand above.
     """
     _require("datatrove", "--executor slurm")
+    if shutil.which("sbatch") is None:
+        raise InputError(
+            "there is no sbatch on the PATH", where="--executor slurm", hint="run it on a login node"
+        )
     *phases, last = _slurm_chain(job, job.stage.parent)
     _quiet()
-    last.run()
+    try:
+        last.run()
+    except subprocess.CalledProcessError as error:
+        script = str(_logs(job, "sample") / "launch_script.slurm")
+        raise CheckFailed(
+            f"sbatch refused (exit {error.returncode})", hint=f"the script: {script}"
+        ) from error
     return [str(each.job_id) for each in (*phases, last)]
 
 
@@ -89,7 +105,7 @@ def slurm_scripts(job: Job) -> str:
         scripts = []
         for each in _slurm_chain(job, Path(folder)):
             pickled = each.logging_dir.resolve_paths("executor.pik")
-            run = f"srun -l -n 1 launch_pickled_pipeline {pickled}"
+            run = f"srun  -l -n 1 launch_pickled_pipeline {pickled}"  # as datatrove spells it
             scripts.append(each.get_launch_file_contents(each.get_sbatch_args(each.tasks), run))
         return "\n".join(scripts).replace(folder, str(job.stage.parent))
 
@@ -123,7 +139,10 @@ def _local_run(job: Job, phase: Phase, workers: int) -> Callable[[], Any]:
         def _run_for_rank(self, rank: int, local_rank: int = 0, node_rank: int = -1) -> Any:
             # datatrove talks on stderr; so may libraries
             with (logs / f"rank-{rank:05d}.err").open("a") as file, contextlib.redirect_stderr(file):
-                return super()._run_for_rank(rank, local_rank, node_rank)
+                try:
+                    return super()._run_for_rank(rank, local_rank, node_rank)
+                finally:
+                    _quiet()
 
     executor = Local(
         pipeline=[_step(job, phase)],
@@ -146,6 +165,7 @@ def _ray_run(job: Job, phase: Phase, workers: int) -> Callable[[], Any]:
     import ray
     from datatrove.executor.ray import RayPipelineExecutor
 
+    _quiet()
     given = job.config.executor
     if not ray.is_initialized():
         where: dict[str, Any] = {"address": given.address} if given.address else {"include_dashboard": False}

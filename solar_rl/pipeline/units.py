@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,8 +135,9 @@ class UnitStore:
             "candidates": candidates_frame(candidates),
         }
         for name, frame in tables.items():
-            with (folder / f"{name}.parquet").open("wb") as file:
-                frame.write_parquet(file, compression="zstd", compression_level=1)
+            buffer = BytesIO()  # polars tells of a full disk in no way that can be told from a fault of ours
+            frame.write_parquet(buffer, compression="zstd", compression_level=1)
+            (folder / f"{name}.parquet").write_bytes(buffer.getbuffer())
         _write_images(folder / "images.arrow", episodes)
         marker = {
             "episodes": [(episode.episode_id, episode.split) for episode in episodes],
