@@ -7,6 +7,7 @@ Exit codes follow from the leaf: what the user can mend (name, token, rights, ve
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -76,6 +77,14 @@ def speaking(repo: str) -> Iterator[None]:
         ) from None
     except HFValidationError as error:
         raise InputError(redact(_first(error)), where=repo, hint="expected OWNER/NAME") from None
+
+
+def bars_only_on_screens() -> None:
+    """Keep huggingface_hub's progress bars out of logs: they are for a terminal alone."""
+    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars
+
+    if not sys.stderr.isatty() and not are_progress_bars_disabled():
+        disable_progress_bars()
 
 
 @contextmanager

@@ -12,7 +12,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from solar_rl.errors import CheckFailed, InputError
-from solar_rl.store.hub.faults import may_pass, no_token_shown, patiently, speaking, status_of
+from solar_rl.store.hub.faults import (
+    bars_only_on_screens,
+    may_pass,
+    no_token_shown,
+    patiently,
+    speaking,
+    status_of,
+)
 from solar_rl.store.hub.names import require_repo
 from solar_rl.store.hub.plan import Plan, Release, Watch, compare, make_plan, require_unchanged, tree
 from solar_rl.store.manifest import MANIFEST, FileEntry, file_entry, list_files, read_manifest, sha256_file
@@ -132,6 +139,7 @@ def publish_release(
     from huggingface_hub import HfApi
 
     repo = require_repo(repo)
+    bars_only_on_screens()
     with no_token_shown():
         api = HfApi()
         _require_token(api, repo)

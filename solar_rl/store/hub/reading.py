@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from solar_rl.errors import InputError
-from solar_rl.store.hub.faults import patiently, speaking
+from solar_rl.store.hub.faults import bars_only_on_screens, patiently, speaking
 from solar_rl.store.hub.names import COMMIT
 
 
@@ -39,6 +39,7 @@ class Snapshot:
         """
         from huggingface_hub import snapshot_download
 
+        bars_only_on_screens()
         wanted = sorted(patterns)
         with speaking(f"{self.repo}@{self.commit[:12]}"):
             patiently(
