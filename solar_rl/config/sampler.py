@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
@@ -116,6 +117,8 @@ class OpenAISampler(AnySampler):
     """Ask for token ids, as vLLM gives them; null where the server gives none."""
     seeded: bool = True
     """Send a seed with each call."""
+    seed_bits: int = Field(default=63, ge=16, le=63)
+    """Bits of the seed that are sent, the low ones: 31 for servers that read no more, or read it as a float. [ours]"""
     extra_body: dict[str, Any] = {}
     """More fields of every call, such as {"top_k": -1}."""
     in_flight: int = Field(default=64, ge=1, json_schema_extra=SPEED_ONLY)
@@ -133,6 +136,21 @@ class OpenAISampler(AnySampler):
     @classmethod
     def _one_endpoint(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
+
+    @field_validator("endpoints")
+    @classmethod
+    def _addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value:
+            raise ValueError("at least one address is needed")
+        for each in value:
+            parts = urlsplit(each)
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise ValueError("an address looks like http://127.0.0.1:8000/v1")
+            if parts.username or parts.password or parts.query:
+                raise ValueError(
+                    "keep keys out of the address: it is stored; key_env names the variable that holds one"
+                )
+        return value
 
 
 class RecordedSampler(AnySampler):

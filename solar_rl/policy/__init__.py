@@ -7,6 +7,8 @@ imported inside the functions, so that reading this package costs nothing.
 from solar_rl.policy.model import (
     Policy,
     batch_logprobs,
+    join_inputs,
+    joinable,
     load_policy,
     logprobs,
     prompt_logprobs,
@@ -32,6 +34,8 @@ __all__ = [
     "answer_text",
     "batch_logprobs",
     "encode",
+    "join_inputs",
+    "joinable",
     "load_policy",
     "load_reader",
     "logprobs",

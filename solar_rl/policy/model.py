@@ -88,6 +88,33 @@ def repeat_inputs(inputs: Mapping[str, torch.Tensor], n: int) -> dict[str, torch
     return {name: value.repeat(n, *[1] * (value.dim() - 1)) for name, value in inputs.items()}
 
 
+def joinable(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) -> bool:
+    """Tell whether the inputs of two prompts can be read in one batch: images may be of shapes that can't."""
+    rest = one.keys() - set(_PER_TOKEN)
+    return one.keys() == other.keys() and all(one[name].shape[1:] == other[name].shape[1:] for name in rest)
+
+
+def join_inputs(prompts: Sequence[Mapping[str, torch.Tensor]], pad_id: int) -> dict[str, torch.Tensor]:
+    """Put the inputs of several prompts into one batch, the shorter ones padded on the left.
+
+    Args:
+        prompts: What ``encode`` or ``repeat_inputs`` returned, each ``joinable`` with the first.
+        pad_id: Token id of the padding; the attention mask is 0 there.
+    """
+    import torch
+    from torch.nn.functional import pad
+
+    width = max(prompt["input_ids"].shape[1] for prompt in prompts)
+    joined = {}
+    for name in prompts[0]:
+        values = [prompt[name] for prompt in prompts]
+        if name in _PER_TOKEN:
+            fill = pad_id if name == "input_ids" else 0
+            values = [pad(value, (width - value.shape[1], 0), value=fill) for value in values]
+        joined[name] = torch.cat(values)
+    return joined
+
+
 def logprobs(
     policy: Policy,
     messages: Sequence[Message],

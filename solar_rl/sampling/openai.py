@@ -1,35 +1,43 @@
 """Sample from any server that speaks OpenAI's chat completions: vLLM, SGLang, llama.cpp, or a hosted one.
 
 Calls go out side by side, a bounded number at once, each to the server that has the fewest at work. A call
-that fails for a passing reason (a cut line, 408, 429, 5xx) is made again after a growing wait, or after
-the one that the server asks for. Screenshots travel as data URIs, resized beforehand, so that a server
-that resizes by the same rule has nothing left to do.
+that fails for a passing reason (a cut line, 408, 429, 5xx, an answer that is none) is made again after a
+growing wait, or after the one that the server asks for. Screenshots travel as data URIs, resized beforehand,
+so that a server that resizes by the same rule has nothing left to do.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import stamina
 from PIL import Image
 
 from solar_rl.config import OpenAISampler, PromptConfig
 from solar_rl.errors import InputError
 from solar_rl.formats.resize import smart_resize
+from solar_rl.prompts import without_oldest
 from solar_rl.sampling.base import Completion, Request
 from solar_rl.sampling.concurrent import Loop, in_order
+from solar_rl.sampling.endpoints import Endpoints
+from solar_rl.sampling.reply import Choice, asked_wait, read_reply, said, too_long
+from solar_rl.sampling.usage import Usage
 
 if TYPE_CHECKING:
     import httpx2
 
 PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """Status codes after which the same call may well succeed."""
+_CONNECT_S = 30.0
+"""Seconds after which a server that doesn't even take a connection counts as down."""
+_FIELDS = {"return_token_ids": "token_ids", "logprobs": "logprobs", "seed": "seeded", "choice": "ask_n"}
+"""What a server that refuses a call may say, and the setting that leaves that field out."""
 
 
 class _Passing(Exception):
@@ -37,7 +45,7 @@ class _Passing(Exception):
 
     Args:
         what: What happened.
-        after: Seconds that the server asks to wait, if it does.
+        after: Seconds to wait before the next one; None: not known.
     """
 
     def __init__(self, what: str, after: float | None = None) -> None:
@@ -45,26 +53,16 @@ class _Passing(Exception):
         self.after = after
 
 
-@dataclass
-class Usage:
-    """What was sent and received so far."""
-
-    calls: int = 0
-    retries: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-    def cost(self, config: OpenAISampler) -> float:
-        """Return the price of the tokens in the currency of the config's prices."""
-        prompt, answers = config.prompt_price, config.completion_price
-        return (self.prompt_tokens * prompt + self.completion_tokens * answers) / 1e6
+class _TooLong(Exception):
+    """The prompt doesn't fit into the server's context."""
 
 
 class OpenAI:
     """Answers requests by calls to servers of one model.
 
     Token ids and log-probs are null where the server gives none, which ``stats NAME sampling`` counts. The
-    key is read from the environment when a call is made and never stored.
+    key is read from the environment when a call is made and never stored. A prompt that is too long for the
+    server is asked again without its oldest action, and so on until it fits; ``history_dropped`` counts them.
 
     Args:
         config: Servers, model and limits.
@@ -73,7 +71,7 @@ class OpenAI:
 
     def __init__(self, config: OpenAISampler, prompt: PromptConfig) -> None:
         self._config, self._prompt = config, prompt
-        self._busy = dict.fromkeys((url.rstrip("/") for url in config.endpoints), 0)
+        self._endpoints = Endpoints(config.endpoints)
         self._loop = Loop()
         self._client: httpx2.AsyncClient = self._loop.run(_client(config))
         self.usage = Usage()
@@ -87,19 +85,45 @@ class OpenAI:
         """
         return in_order(self._loop, requests, self._answer, self._config.in_flight)
 
+    def summary(self) -> dict[str, Any]:
+        """Return what was sent and received so far."""
+        return self.usage.as_dict()
+
     def close(self) -> None:
         """Close the connections."""
         self._loop.run(self._client.aclose())
         self._loop.close()
 
     async def _answer(self, request: Request) -> list[Completion]:
-        messages = self._messages(request)
+        refusal = ""
+        for dropped in range(request.shown + 1):
+            try:
+                found = await self._candidates(
+                    without_oldest(request, dropped) if dropped else request, dropped
+                )
+            except _TooLong as error:
+                refusal = str(error)
+                continue
+            self.usage.answered(found)
+            return found
+        raise InputError(
+            f"the prompt is too long for the server even without any history: {refusal}",
+            where=_place(request),
+            hint="give the server a longer context (vLLM: --max-model-len), or lower sampler.max_new_tokens or "
+            "prompt.max_pixels",
+        )
+
+    async def _candidates(self, request: Request, dropped: int) -> list[Completion]:
+        # Decoding and resizing would hold up every other call, so it is done aside.
+        messages = (
+            await asyncio.to_thread(self._messages, request) if request.images else self._messages(request)
+        )
         found: list[Completion] = []
         while len(found) < request.n:  # a server may give fewer than it was asked for
             wanted = request.n - len(found) if self._config.ask_n else 1
             seed = request.seed + len(found)
-            choices = await self._ask(self._body(messages, wanted, seed), request)
-            found += (_completion(choice, seed + k) for k, choice in enumerate(choices[:wanted]))
+            choices = await self._ask(orjson.dumps(self._body(messages, wanted, seed)), request)
+            found += (choice.completion(seed + k, dropped) for k, choice in enumerate(choices[:wanted]))
         return found
 
     def _body(self, messages: list[dict[str, Any]], n: int, seed: int) -> dict[str, Any]:
@@ -112,17 +136,17 @@ class OpenAI:
             "top_p": 1.0,
             "max_tokens": config.max_new_tokens,
         }
-        body |= {"seed": seed} if config.seeded else {}
+        body |= {"seed": seed & ((1 << config.seed_bits) - 1)} if config.seeded else {}
         body |= {"logprobs": True} if config.logprobs else {}
         body |= {"return_token_ids": True} if config.token_ids else {}
         body |= {"stop": list(config.stop)} if config.stop else {}
         return body | config.extra_body
 
     def _messages(self, request: Request) -> list[dict[str, Any]]:
-        """Put the screenshots where the messages hold their places."""
+        """Put the screenshots where the messages hold their places; what has none is plain text."""
         urls = iter([self._data_uri(image) for image in request.images])
         return [
-            {"role": message["role"], "content": [_part(part, urls) for part in message["content"]]}
+            {"role": message["role"], "content": _content(message["content"], urls)}
             for message in request.messages
         ]
 
@@ -137,7 +161,7 @@ class OpenAI:
             data, kind = out.getvalue(), "png"
         return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
-    async def _ask(self, body: dict[str, Any], request: Request) -> Sequence[dict[str, Any]]:
+    async def _ask(self, body: bytes, request: Request) -> list[Choice]:
         attempts = stamina.retry_context(
             on=_backoff, attempts=self._config.retries + 1, timeout=None, wait_initial=0.5, wait_max=60.0
         )
@@ -154,98 +178,79 @@ class OpenAI:
             ) from None
         raise AssertionError("stamina either returns or raises")
 
-    async def _call(self, body: dict[str, Any], request: Request) -> Sequence[dict[str, Any]]:
+    async def _call(self, body: bytes, request: Request) -> list[Choice]:
         import httpx2
 
         key = os.environ.get(self._config.key_env)
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        with self._least_busy() as url:
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+        with self._endpoints.take() as url:
             try:
-                response = await self._client.post(f"{url}/chat/completions", json=body, headers=headers)
-            except httpx2.TransportError as error:
-                raise _Passing(f"{url}: {type(error).__name__} {error}".rstrip()) from error
+                async with asyncio.timeout(self._config.timeout):
+                    response = await self._client.post(
+                        f"{url}/chat/completions", content=body, headers=headers
+                    )
+            except (httpx2.RequestError, TimeoutError) as error:
+                what = f"{url}: {type(error).__name__} {error}".rstrip()
+                raise _Passing(what, self._endpoints.failed(url)) from None
         if response.status_code in PASSING:
-            raise _Passing(f"{url} answers {response.status_code}", _asked_wait(response))
+            wait = self._endpoints.failed(url, asked_wait(response))
+            raise _Passing(f"{url} answers {response.status_code}: {said(response, key)}", wait)
         if response.status_code != 200:
-            raise InputError(
-                f"the server refuses with status {response.status_code}: {_said(response)}",
-                where=f"{url}, {_place(request)}",
-                hint=f"check sampler.endpoints, sampler.model and the key in {self._config.key_env}",
-            )
-        return self._choices(response, url)
-
-    def _choices(self, response: httpx2.Response, url: str) -> Sequence[dict[str, Any]]:
-        try:
-            data = response.json()
-            choices = data["choices"]
-            whole = bool(choices) and all("message" in choice for choice in choices)
-        except (ValueError, LookupError, TypeError) as error:
-            raise _Passing(f"{url} answers with no chat completion") from error
-        if not whole:
-            raise _Passing(f"{url} answers with no choice")
-        usage = data.get("usage") or {}
+            raise self._refusal(response.status_code, said(response, key), url, request)
+        reply = read_reply(response.content)
+        if reply is None:
+            raise _Passing(f"{url} answers with no chat completion", self._endpoints.failed(url))
+        self._endpoints.works(url)
         self.usage.calls += 1
-        self.usage.prompt_tokens += usage.get("prompt_tokens") or 0
-        self.usage.completion_tokens += usage.get("completion_tokens") or 0
-        return sorted(choices, key=lambda choice: choice.get("index", 0))
+        if reply.usage is not None:
+            self._count(reply.usage.prompt_tokens or 0, reply.usage.completion_tokens or 0)
+        return reply.in_order()
 
-    @contextmanager
-    def _least_busy(self) -> Iterator[str]:
-        url = min(self._busy, key=lambda each: self._busy[each])
-        self._busy[url] += 1
-        try:
-            yield url
-        finally:
-            self._busy[url] -= 1
+    def _count(self, prompt: int, answers: int) -> None:
+        self.usage.prompt_tokens += prompt
+        self.usage.completion_tokens += answers
+        self.usage.cost += (
+            prompt * self._config.prompt_price + answers * self._config.completion_price
+        ) / 1e6
+
+    def _refusal(self, status: int, text: str, url: str, request: Request) -> Exception:
+        if too_long(status, text):
+            return _TooLong(text)
+        fields = [setting for word, setting in _FIELDS.items() if word in text.lower()]
+        hint = "check sampler.endpoints (most end in /v1) and sampler.model"
+        if status in (401, 403):
+            name = self._config.key_env
+            hint = f"the key in {name} isn't taken" if os.environ.get(name) else f"put the key into {name}"
+        elif fields:
+            hint = f"this server may not know that field: set sampler.{fields[0]} to false"
+        return InputError(
+            f"the server refuses with status {status}: {text}", where=f"{url}, {_place(request)}", hint=hint
+        )
 
 
 async def _client(config: OpenAISampler) -> httpx2.AsyncClient:
     import httpx2
 
     limits = httpx2.Limits(max_connections=config.in_flight, max_keepalive_connections=config.in_flight)
-    return httpx2.AsyncClient(timeout=config.timeout, limits=limits)
+    timeout = httpx2.Timeout(config.timeout, connect=min(config.timeout, _CONNECT_S))
+    return httpx2.AsyncClient(timeout=timeout, limits=limits)
 
 
 def _backoff(error: Exception) -> bool | float:
-    """Say whether a call is made again: after the wait that the server asks for, else a growing one."""
+    """Say whether a call is made again: after the wait that is known to help, else a growing one."""
     if not isinstance(error, _Passing):
         return False
     return True if error.after is None else error.after
-
-
-def _asked_wait(response: httpx2.Response) -> float | None:
-    """Read Retry-After in seconds; its form as a date is left to the growing wait."""
-    text = response.headers.get("retry-after", "")
-    return min(float(text), 300.0) if text.replace(".", "", 1).isdigit() else None
-
-
-def _said(response: httpx2.Response) -> str:
-    try:
-        message = response.json()["error"]["message"]
-    except (ValueError, LookupError, TypeError):
-        message = response.text
-    return " ".join(str(message).split())[:300]
 
 
 def _place(request: Request) -> str:
     return f"episode {request.episode.episode_id}, step {request.step.step_index}"
 
 
-def _part(part: dict[str, Any], urls: Iterator[str]) -> dict[str, Any]:
-    return part if part["type"] == "text" else {"type": "image_url", "image_url": {"url": next(urls)}}
-
-
-def _completion(choice: dict[str, Any], seed: int) -> Completion:
-    content = (choice.get("logprobs") or {}).get("content")
-    logprobs = tuple(float(token["logprob"]) for token in content) if content else None
-    ids = choice.get("token_ids")
-    if ids is not None and logprobs is not None and len(ids) != len(logprobs):
-        logprobs = None  # not of these tokens: worth nothing
-    reason = choice.get("finish_reason")
-    return Completion(
-        choice["message"].get("content") or "",
-        seed,
-        None if ids is None else tuple(ids),
-        logprobs,
-        reason if reason in ("stop", "length") else None,
-    )
+def _content(parts: list[dict[str, Any]], urls: Iterator[str]) -> str | list[dict[str, Any]]:
+    if all(part["type"] == "text" for part in parts):
+        return "\n".join(part["text"] for part in parts)
+    return [
+        part if part["type"] == "text" else {"type": "image_url", "image_url": {"url": next(urls)}}
+        for part in parts
+    ]
