@@ -81,7 +81,7 @@ def speaking(repo: str) -> Iterator[None]:
 
 def bars_only_on_screens() -> None:
     """Keep huggingface_hub's progress bars out of logs: they are for a terminal alone."""
-    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars
+    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars
 
     if not sys.stderr.isatty() and not are_progress_bars_disabled():
         disable_progress_bars()
