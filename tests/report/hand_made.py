@@ -151,7 +151,7 @@ def build(folder: Path, only: tuple[str, ...] = tuple(EPISODES), *, judged: bool
         platform, width, height, app, shots, letters = EPISODES[name]
         rows["episodes"].append(
             {"episode_id": name, "source": "hand", "platform": platform, "app": app, "split": "train"}
-            | {"goal": f"Do the <{name}> task & finish it", "ref_len": len(letters), "subsplits": []}
+            | {"goal": f"Do the <{name}> task & finish it", "ref_len": len(letters), "subsplits": [], "goal_words": []}
         )
         actions = [label(letter, step) for step, letter in enumerate(letters)]
         for step, action in enumerate(actions):
