@@ -30,6 +30,7 @@ from solar_rl.config import (
     ValidityConfig,
 )
 from solar_rl.fingerprints import goal_words
+from solar_rl.pipeline.checks import run_checks
 from solar_rl.schema import SPLITS, TABLES
 from solar_rl.shaping import shape
 from solar_rl.store.card import render_card
@@ -136,6 +137,7 @@ def finish_dataset(folder: Path, seed: int = 0, shaping: ShapingConfig | None = 
         files=tuple(tables.values()),
     )
     with query.connect(folder, unfinished=True) as con:
+        manifest = manifest.model_copy(update={"checks": run_checks(con, folder, config, None)})
         card = render_card(manifest, stats.headline(con))
     write_text(folder / "README.md", card)
     write_manifest(folder, manifest.model_copy(update={"files": tuple(describe_files(folder, tables))}))

@@ -48,10 +48,11 @@ def prepared() -> Iterator[None]:
 
     def load() -> None:
         from solar_rl import query
-        from solar_rl.report import page
+        from solar_rl.report import page, picture
 
         query.preload()
         page.preload()
+        picture.preload()
 
     with ThreadPoolExecutor(1) as thread:
         loading = thread.submit(load)

@@ -83,6 +83,12 @@ def _chosen(records: Records, candidates: int | Sequence[int]) -> Sequence[int]:
     return candidates
 
 
+def preload() -> None:
+    """Import matplotlib, for a build that has a core to spare meanwhile."""
+    import matplotlib.backends.backend_agg
+    import matplotlib.figure  # noqa: F401
+
+
 def png_bytes(figure: Figure) -> bytes:
     """Return a figure as a PNG: the same bytes every time."""
     out = io.BytesIO()
