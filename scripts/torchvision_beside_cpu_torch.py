@@ -13,6 +13,9 @@ OPERATORS = (
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
 )
 
+KEPT: list[Any] = []
+"""The library that declares them: the operators go when it does."""
+
 
 class DeclareOperators(importlib.abc.MetaPathFinder):
     """Finds nothing itself; declares the operators when torchvision is looked for."""
@@ -21,18 +24,18 @@ class DeclareOperators(importlib.abc.MetaPathFinder):
         """Declare what torchvision expects, and leave the finding to others."""
         if name == "torchvision":
             sys.meta_path.remove(self)
-            self.library = _declare()
+            _declare()
 
 
-def _declare() -> Any:
+def _declare() -> None:
     import torch
 
     if torch.cuda.is_available() or hasattr(torch.ops.torchvision, "nms"):
-        return None
+        return
     library = torch.library.Library("torchvision", "DEF")
     for operator in OPERATORS:
         library.define(operator)
-    return library  # kept alive: the operators go with it
+    KEPT.append(library)
 
 
 sys.meta_path.insert(0, DeclareOperators())

@@ -15,9 +15,11 @@ from typing import Any
 from solar_rl.config import PromptConfig, VllmSampler
 from solar_rl.errors import ConfigError, InputError, MissingExtra
 from solar_rl.policy import Reader, encode, load_reader, open_images, prompt_text
+from solar_rl.sampling import leash
 from solar_rl.sampling.base import Completion, Request
 from solar_rl.sampling.concurrent import Loop, in_order
 from solar_rl.sampling.fitting import fit
+from solar_rl.sampling.usage import Usage
 
 CHECKED = 8
 """Prompts whose token ids are compared with the Hugging Face processor's, and one of every image size."""
@@ -54,6 +56,7 @@ class Vllm:
         self._engine: Any = self._loop.run(_start(config, prompt, self._reader))
         self._checked: set[Any] = set()
         self._count = 0
+        self.usage = Usage()
         name = Path(config.model).name
         settings = config.model_copy(update={"model": name}).digest()
         self.sampler_id = f"vllm-{_version()}/{name}/{config.dtype}/{settings[:12]}"
@@ -65,6 +68,10 @@ class Vllm:
             InputError: A prompt doesn't fit, or vLLM reads it otherwise than the Hugging Face processor.
         """
         return in_order(self._loop, requests, self._answer, self._config.in_flight)
+
+    def summary(self) -> dict[str, Any]:
+        """Return what was read and written so far."""
+        return self.usage.as_dict()
 
     def close(self) -> None:
         """Stop the engine and give its memory back."""
@@ -84,7 +91,11 @@ class Vllm:
         self._check(request, output.prompt_token_ids, tuple(image.size for image in images))
         answers = sorted(output.outputs, key=lambda answer: answer.index)
         assert len(answers) == request.n, "one answer a candidate"
-        return [self._completion(answer, request.seed + k, dropped) for k, answer in enumerate(answers)]
+        found = [self._completion(answer, request.seed + k, dropped) for k, answer in enumerate(answers)]
+        self.usage.answered(found)
+        self.usage.prompt_tokens += len(output.prompt_token_ids)
+        self.usage.completion_tokens += sum(len(answer.token_ids) for answer in answers)
+        return found
 
     def _params(self, request: Request) -> Any:
         from vllm import SamplingParams
@@ -127,6 +138,7 @@ class Vllm:
 
 
 async def _start(config: VllmSampler, prompt: PromptConfig, reader: Reader) -> Any:
+    leash.hold()
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
     try:

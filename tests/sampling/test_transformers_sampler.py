@@ -7,7 +7,7 @@ import pytest
 from demonstration import make_episode, make_requests
 
 from solar_rl.config import PromptConfig, ScriptedSampler, TransformersSampler
-from solar_rl.errors import ConfigError, InputError
+from solar_rl.errors import CheckFailed, ConfigError, InputError
 from solar_rl.policy import answer_text, batch_logprobs, encode, load_policy, logprobs
 from solar_rl.sampling import make_sampler
 from solar_rl.sampling.transformers import _Draw
@@ -69,6 +69,94 @@ def test_one_call_for_n_equals_n_calls(sampler_and_requests):
         assert one.logprobs == pytest.approx(other.logprobs, abs=1e-4)
 
 
+@pytest.mark.parametrize("size", [1, 3, 5, 32])
+def test_steps_generated_side_by_side_answer_as_each_alone(request, size):
+    for name, prompt in (("vision_policy", SEES), ("text_policy", READS)):
+        requests = make_requests(EPISODE, prompt, 3)
+        alone = list(sampler_for(request.getfixturevalue(name), prompt, batch_size=3).sample(requests))
+        sampler = sampler_for(request.getfixturevalue(name), prompt, batch_size=size)
+        together = list(sampler.sample(requests))
+        assert [[c.token_ids for c in row] for row in together] == [
+            [c.token_ids for c in row] for row in alone
+        ]
+        for ours, theirs in zip(together, alone, strict=True):
+            for one, other in zip(ours, theirs, strict=True):
+                assert one.logprobs == pytest.approx(other.logprobs, abs=1e-4)
+        assert sampler.summary()["candidates"] == 24
+
+
+def test_requests_are_read_as_far_as_a_batch_reaches(reading):
+    read = []
+
+    def counted():
+        for request in make_requests(EPISODE, READS, 4):
+            read.append(request)
+            yield request
+
+    answers = sampler_for(reading._config.model, READS, batch_size=8).sample(counted())
+    next(answers)
+    assert len(read) == 2
+
+
+def test_images_of_other_sizes_are_generated_side_by_side(vision_policy):
+    import io
+
+    from PIL import Image
+
+    first, second = make_requests(EPISODE, SEES, 2)[:2]
+    out = io.BytesIO()
+    Image.open(io.BytesIO(second.images[0])).resize((56, 56)).save(out, "PNG")
+    from dataclasses import replace
+
+    requests = [first, replace(second, images=(out.getvalue(),))]
+    together = list(sampler_for(vision_policy, SEES, batch_size=4).sample(requests))
+    alone = list(sampler_for(vision_policy, SEES, batch_size=2).sample(requests))
+    assert [[c.token_ids for c in row] for row in together] == [[c.token_ids for c in row] for row in alone]
+
+
+def test_a_prompt_that_is_too_long_loses_its_oldest_actions(text_policy, reading):
+    from solar_rl.prompts import without_oldest
+
+    def length(request):
+        return encode(reading._policy, request.messages)["input_ids"].shape[1]
+
+    requests = make_requests(EPISODE, READS, 2)
+    limit = length(without_oldest(requests[-1], 3))
+    rows = list(sampler_for(text_policy, READS, max_prompt_tokens=limit).sample(requests))
+    least = [
+        next(d for d in range(r.shown + 1) if length(without_oldest(r, d) if d else r) <= limit)
+        for r in requests
+    ]
+    assert [{c.history_dropped for c in row} for row in rows] == [{d} for d in least]
+    assert least[-1] == 3
+    with pytest.raises(InputError, match="without any history, the limit is 10"):
+        list(sampler_for(text_policy, READS, max_prompt_tokens=10).sample(requests))
+
+
+def test_a_generator_whose_log_probs_are_not_the_models_stops_the_work(text_policy, monkeypatch):
+    sampler = sampler_for(text_policy, READS)
+    monkeypatch.setattr(_Draw, "logprobs", lambda self: [[-0.5] * 12 for _ in self._sources])
+    with pytest.raises(CheckFailed, match=r"differ by .* on average; token") as caught:
+        list(sampler.sample(make_requests(EPISODE, READS, 4)[:1]))
+    assert caught.value.where == "episode e, step 0"
+    assert "key-value cache" in caught.value.hint
+    sampler = sampler_for(text_policy, READS, batch_size=8)
+    with pytest.raises(CheckFailed) as caught:
+        list(sampler.sample(make_requests(EPISODE, READS, 4)))
+    assert "padding" in caught.value.hint
+
+
+def test_closing_lets_go_of_the_model(text_policy):
+    import gc
+    import weakref
+
+    sampler = sampler_for(text_policy, READS)
+    model = weakref.ref(sampler._policy.model)
+    sampler.close()
+    gc.collect()
+    assert model() is None
+
+
 def test_log_probs_agree_with_the_logits_of_generate(sampler_and_requests):
     sampler, (request, *_) = sampler_and_requests
     policy = sampler._policy
@@ -96,6 +184,7 @@ def test_answers_end_with_the_end_token_or_at_the_limit(text_policy):
         assert completion.token_ids[-1] == end or len(completion.token_ids) == 400
         assert end not in completion.token_ids[:-1]
         assert "<|im_end|>" not in completion.text
+        assert completion.finish_reason == ("stop" if completion.token_ids[-1] == end else "length")
     assert any(c.token_ids[-1] == end for c in row)
 
 
