@@ -23,6 +23,7 @@ from solar_rl.pipeline.reuse import Base, reuse_tables
 from solar_rl.pipeline.settle import Settled
 from solar_rl.pipeline.tables import read_notes
 from solar_rl.pipeline.work import WORK, claim, locked, swap, write_atomically
+from solar_rl.prompts import settled, tried
 from solar_rl.schema import Reject
 from solar_rl.store.manifest import (
     MANIFEST,
@@ -36,8 +37,8 @@ from solar_rl.verify import check_verifier
 
 CACHE = ".solar-cache"
 """Folder beside the datasets for answers of costly samplers, and for hashes of source files."""
-WORKERS_WRITE_FROM = 1_000
-"""Episodes from which on it pays to start several workers for writing."""
+WORKERS_WRITE_FROM = 256 << 20
+"""Bytes of finished units from which on it pays to start several workers for writing."""
 Progress = Callable[[Standing], None]
 """Called with what is done each time some episodes are finished."""
 
@@ -232,6 +233,7 @@ def _prepare(config: DatasetConfig, out: Path, options: Options) -> _Prepared:
     builder = load_builder(config.source)
     check_verifier(config.validity)
     get_format(config.prompt.format)  # an unknown format is told before any work starts
+    config = config.model_copy(update={"prompt": tried(settled(config.prompt))})
     cache = options.cache or out.resolve().parent / CACHE
     hashes = FileHashes(cache, trust=options.trust_hashes)
     files = tuple(_source_entry(name, path, hashes) for name, path in builder.named_files())
@@ -303,9 +305,9 @@ def _make_tables(made: _Prepared, job: Job, progress: Progress) -> None:
     settled = job.settled(builder)
     if not settled.episodes.height:
         raise _nothing_built(settled, made.config)
-    few = settled.episodes.height < WORKERS_WRITE_FROM
+    little = job.units.bytes() < WORKERS_WRITE_FROM
     with prepared():
-        _run_phase(job, "write", 1 if few else job.config.executor.workers, lambda standing: None)
+        _run_phase(job, "write", 1 if little else job.config.executor.workers, lambda standing: None)
     origin = replace(made.origin, filtered=builder.filtered())
     close_version(job.stage, origin, settled.rejects, read_notes(job.notes))
 

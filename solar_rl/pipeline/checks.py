@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,32 +17,35 @@ if TYPE_CHECKING:
 def run_checks(
     con: Connection, folder: Path, config: DatasetConfig, base: Manifest | None
 ) -> tuple[CheckEntry, ...]:
-    """Run the checks that need no manifest; what ``validate`` does beside them is compare files with it.
+    """Check the laws of single rewards, trajectories and groups, and all that was read and sampled.
 
-    A version that keeps another one's samples is made in seconds: of its new tables the laws without a join
-    are checked, and what held of the tables that it keeps holds still.
+    ``validate`` has more: laws that join tables, and files against the manifest. These here are cheap enough for
+    a version that is re-shaped in seconds, and the same whether it was re-shaped or built anew.
 
     Args:
         con: A connection to the folder.
         folder: A version whose tables are written.
         config: Its config.
-        base: The version whose episodes, steps, images and candidates it keeps, if it does.
+        base: The version whose episodes, steps, images and candidates it keeps, if it does: what was found
+            there isn't looked for again.
     """
-    from solar_rl.validate.laws import SAMPLED_LAWS, laws_in, quick_laws
-    from solar_rl.validate.texts import NAMES, judge, scan
+    from solar_rl.validate.laws import quick_laws, sampled_laws, select_laws
+    from solar_rl.validate.texts import NAMES
 
-    known = {entry.name: entry for entry in base.checks} if base else {}
-    resolved = config.model_dump(mode="json")
-    if base is None:
-        laws = [_entry(check) for check in laws_in(con, resolved)]
-    else:
-        laws = [_entry(check) for check in quick_laws(con)]
-        laws += [entry for name, entry in known.items() if name in SAMPLED_LAWS]
-    texts = [known[name] for name in NAMES.values() if name in known]
-    if base is None or not texts or base.config.get("privacy") != resolved["privacy"]:
-        reasons = {str(kind): why for kind, why in config.privacy.allow.items()}
-        texts = [_entry(check) for check in judge(scan(folder), reasons)]
-    return (*laws, *texts)
+    quick, resolved = [_entry(check) for check in quick_laws(con)], config.model_dump(mode="json")
+    laws = sampled_laws(resolved)
+    if base is not None and base.config.get("privacy") == resolved["privacy"]:
+        known = {entry.name: entry for entry in base.checks}
+        if all(name in known for name in (*laws, *NAMES.values())):
+            return (*quick, *(known[name] for name in (*laws, *NAMES.values())))
+    return (*quick, *map(_entry, select_laws(con, laws)), *map(_entry, _private(folder, config)))
+
+
+def _private(folder: Path, config: DatasetConfig) -> Iterator[Check]:
+    from solar_rl.validate.laws import SAMPLED
+    from solar_rl.validate.texts import judge, scan
+
+    yield from judge(scan(folder, SAMPLED), {str(kind): why for kind, why in config.privacy.allow.items()})
 
 
 def _entry(check: Check) -> CheckEntry:

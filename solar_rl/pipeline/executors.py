@@ -86,12 +86,12 @@ def submit(job: Job) -> list[str]:
         raise InputError(
             "there is no sbatch on the PATH", where="--executor slurm", hint="run it on a login node"
         )
-    *phases, last = _slurm_chain(job, job.stage.parent)
+    *phases, last = _slurm_chain(job, _slurm_folder(job))
     _quiet()
     try:
         last.run()
     except subprocess.CalledProcessError as error:
-        script = str(_logs(job, "sample") / "launch_script.slurm")
+        script = str(_slurm_folder(job) / "logs" / "sample" / "launch_script.slurm")
         raise CheckFailed(
             f"sbatch refused (exit {error.returncode})", hint=f"the script: {script}"
         ) from error
@@ -107,7 +107,7 @@ def slurm_scripts(job: Job) -> str:
             pickled = each.logging_dir.resolve_paths("executor.pik")
             run = f"srun  -l -n 1 launch_pickled_pipeline {pickled}"  # as datatrove spells it
             scripts.append(each.get_launch_file_contents(each.get_sbatch_args(each.tasks), run))
-        return "\n".join(scripts).replace(folder, str(job.stage.parent))
+        return "\n".join(scripts).replace(folder, str(_slurm_folder(job)))
 
 
 def _step(job: Job, phase: Phase | None) -> Any:
@@ -182,6 +182,11 @@ def _ray_run(job: Job, phase: Phase, workers: int) -> Callable[[], Any]:
         log_first=False,
     )
     return executor.run  # type: ignore[no-any-return]
+
+
+def _slurm_folder(job: Job) -> Path:
+    """Return where scripts and logs lie: beside the dataset, since the last job outlives the work folder."""
+    return job.out.parent / f".{job.out.name}.slurm" / job.build_id
 
 
 def _slurm_chain(job: Job, folder: Path) -> list[SlurmPipelineExecutor]:

@@ -20,6 +20,7 @@ from solar_rl.config import SPEED_ONLY, Config, DatasetConfig
 from solar_rl.formats import get_format
 from solar_rl.pipeline.code import builder_code, code_behind, foreign_code, module_exists
 from solar_rl.pipeline.hashes import FileHashes
+from solar_rl.prompts.catalogue import hashes as template_hashes
 from solar_rl.schema import SCHEMA_VERSION
 from solar_rl.store.manifest import FileEntry, Manifest
 
@@ -106,7 +107,7 @@ def make_keys(
     code = _code(config, builder)
     known = {
         "read": {entry.path: entry.sha256 for entry in files},
-        "sample": sampler_files(config, hashes),
+        "sample": sampler_files(config, hashes) | _template_files(config),
     }
     return _keys(portable(config), code, known, {})
 
@@ -129,6 +130,12 @@ def sampler_files(config: DatasetConfig, hashes: FileHashes) -> dict[str, str]:
             tree = hashes.tree(Path(value))
             found |= {f"sampler.{name}/{path}": digest for path, digest in tree.items()}
     return found
+
+
+def _template_files(config: DatasetConfig) -> dict[str, str]:
+    """Hash the shipped template and what it includes; a template of the user's own is in the config."""
+    template = config.prompt.template
+    return {} if template is None else {f"prompt.template/{n}": h for n, h in template_hashes(template).items()}
 
 
 def sampler_identity(config: DatasetConfig, hashes: FileHashes) -> str:

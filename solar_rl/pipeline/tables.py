@@ -30,8 +30,9 @@ from solar_rl.store.parquet import TableWriter
 T = TypeVar("T")
 FILE_EPISODES = 20_000
 """Episodes a file: AndroidControl's training split is one, a million episodes are fifty."""
-FILE_IMAGE_BYTES = 2 << 30
-"""Bytes of images a file, encoded: well below what a Hub likes."""
+SMALLEST_IMAGE_FILE, LARGEST_IMAGE_FILE, IMAGE_FILES = 256 << 20, 4 << 30, 1_000
+"""Bytes of images a file, encoded: a thousandth of them all, within these bounds, so that small sets have files
+enough for several workers and large ones not too many for a Hub."""
 EPISODES_AT_ONCE = 2_000
 DERIVED = ("rewards", "trajectories")
 
@@ -68,10 +69,11 @@ def plan_files(settled: Settled) -> list[FileTask]:
     for split in present:
         rows = settled.episodes.filter(pl.col("split") == split).select("unit", "episode_id")
         tasks += _cut("episodes", split, rows, _every(rows.height, FILE_EPISODES), "episode_id")
+    size = min(LARGEST_IMAGE_FILE, max(SMALLEST_IMAGE_FILE, int(images["bytes"].sum()) // IMAGE_FILES))
     shown = [split for split in present if (images["split"] == split).any()] or present[:1]
     for split in shown:
         rows = images.filter(pl.col("split") == split)
-        starts = rows.select(pl.col("bytes").cum_sum().shift(1, fill_value=0) // FILE_IMAGE_BYTES).to_series()
+        starts = rows.select(pl.col("bytes").cum_sum().shift(1, fill_value=0) // size).to_series()
         tasks += _cut("images", split, rows.select("unit", "sha256"), starts, "sha256")
     return tasks
 

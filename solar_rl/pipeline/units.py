@@ -116,6 +116,10 @@ class UnitStore:
         """Return the number of finished units."""
         return sum(1 for path in self._units.glob("*-*") if not path.name.startswith("."))
 
+    def bytes(self) -> int:
+        """Return the size of all finished units."""
+        return sum(path.stat().st_size for path in self._units.glob("[0-9]*/*"))
+
     def save(
         self,
         shard: int,
