@@ -36,7 +36,9 @@ def _dotted(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 def _versions(manifest: Manifest) -> dict[str, Any]:
     schema = {"schema version": manifest.schema_version}
-    return schema | manifest.code | {f"library {name}": v for name, v in manifest.libraries.items()}
+    # several stages rest on the same module: it is named once
+    code = {name.split(" ", 1)[-1]: version for name, version in manifest.code.items()}
+    return schema | code | {f"library {name}": v for name, v in manifest.libraries.items()}
 
 
 def _counts(a: Manifest, b: Manifest) -> Iterator[Row]:

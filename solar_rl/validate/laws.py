@@ -16,14 +16,8 @@ if TYPE_CHECKING:
     from solar_rl.query import Connection
 
 
-SAMPLED_LAWS = frozenset(
-    (
-        *(f"{table}_keys_are_unique" for table in ("episodes", "steps", "images", "candidates")),
-        *(name for name in RECORD_LAWS if "reward" not in name),
-        "steps_have_n_candidates",
-    )
-)
-"""Laws of what was read and sampled: they hold of a re-shaped version as they did before."""
+SAMPLED = ("episodes", "steps", "images", "candidates")
+"""Tables of what was read and sampled: a re-shaped version keeps them."""
 
 
 def laws(folder: Path, manifest: Manifest) -> Iterator[Check]:
@@ -43,17 +37,26 @@ def laws_in(con: Connection, config: Mapping[str, Any]) -> Iterator[Check]:
     """
     yield from quick_laws(con)
     for laws in (KEY_LAWS, RECORD_LAWS, REWARD_TABLE_LAWS, config_laws(dict(config))):
-        yield from _select_laws(con, laws)
+        yield from select_laws(con, laws)
 
 
 def quick_laws(con: Connection) -> Iterator[Check]:
     """Check the laws of single rewards, trajectories and groups: one pass over each table, no join."""
     yield from _row_laws(con, "rewards", REWARD_LAWS)
     yield from _row_laws(con, "trajectories", TRAJECTORY_LAWS)
-    yield from _select_laws(con, GROUP_LAWS)
+    yield from select_laws(con, GROUP_LAWS)
 
 
-def _select_laws(con: Connection, laws: Mapping[str, str]) -> Iterator[Check]:
+def sampled_laws(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the laws of what was read and sampled: they hold of a re-shaped version as they did before."""
+    keys = {f"{table}_keys_are_unique": KEY_LAWS[f"{table}_keys_are_unique"] for table in SAMPLED}
+    records = {name: sql for name, sql in RECORD_LAWS.items() if "reward" not in name}
+    counted = {n: sql for n, sql in config_laws(dict(config)).items() if n == "steps_have_n_candidates"}
+    return keys | records | counted
+
+
+def select_laws(con: Connection, laws: Mapping[str, str]) -> Iterator[Check]:
+    """Check laws that are a SELECT of the rows that break them, one by one."""
     for name, sql in laws.items():
         (broken,) = _numbers(con, f"SELECT count(*) FROM ({sql})")
         yield _law(con, name, sql, broken)

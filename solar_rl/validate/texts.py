@@ -65,11 +65,17 @@ def judge(findings: list[Finding], reasons: dict[str, str]) -> Iterator[Check]:
         yield Check(name, not mine or kind in reasons, sum(f.strings for f in mine), found + first + said)
 
 
-def scan(folder: Path) -> list[Finding]:
-    """List the private strings of a dataset's folder by kind and column; nothing private is quoted."""
+def scan(folder: Path, tables: Collection[str] = tuple(TEXT_COLUMNS)) -> list[Finding]:
+    """List the private strings of a dataset's folder by kind and column; nothing private is quoted.
+
+    Args:
+        folder: A dataset's folder.
+        tables: Tables to look into, beside rejects.jsonl.
+    """
     found = [
         finding
         for table, columns in TEXT_COLUMNS.items()
+        if table in tables
         for column in columns
         for finding in _scan_column(folder, table, column)
     ]

@@ -16,7 +16,6 @@ from solar_rl.shipped import shipped_path
 from solar_rl.store.card import front_matter, markdown_text, render_card
 from solar_rl.store.croissant import render_croissant
 from solar_rl.store.manifest import Attribution, CheckEntry, read_manifest
-from solar_rl.validate.laws import SAMPLED_LAWS
 from solar_rl.validate.texts import NAMES
 
 
@@ -91,7 +90,10 @@ def test_the_manifest_names_every_check_and_schema(built):
     manifest = read_manifest(built)
     names = [check.name for check in manifest.checks]
     assert len(names) == len(set(names))
-    assert {*NAMES.values(), *SAMPLED_LAWS, "rewards_sum_to_target", "points_follow_the_kernel"} <= set(names)
+    assert {*NAMES.values(), "steps_keys_are_unique", "labels_are_actions", "rewards_sum_to_target"} <= set(
+        names
+    )
+    assert "steps_have_n_candidates" in names
     assert all(check.passed and not check.count for check in manifest.checks)
     assert set(manifest.schemas) == set(TABLES)
 
