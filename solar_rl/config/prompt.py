@@ -14,6 +14,9 @@ class PromptConfig(Config):
 
     format: str = "qwen25vl_mobile_use"
     """Output format that is asked for and parsed (contract: output formats)."""
+    template: str | None = None
+    """What goes into which message (docs/prompts.md): NAME/VERSION of a shipped template, a file of your own, or
+    the text itself (default: the newest of the format; the manifest says which)."""
     level: Literal["high", "low"] = "high"
     """high: the goal alone; low: the step's instruction is given too."""
     history: Literal["expert", "candidate", "none"] = "expert"

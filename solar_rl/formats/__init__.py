@@ -1,7 +1,7 @@
-"""Output formats: one module a model family, each with a prompt, a writer and a reader.
+"""Output formats: one module a model family, each with a writer and a reader.
 
-To add a family, write one module with a class that has ``name``, ``space``, ``system_prompt``, ``render``,
-``parse`` and ``aside`` (see ``base.Format``) and list it in ``FORMATS``.
+To add a family, write one module with a class that has ``name``, ``space``, ``render``, ``parse`` and
+``aside`` (see ``base.Format``), list it in ``FORMATS``, and write a template in ``solar_rl/prompts/templates/NAME``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 The family's schema is kept: integers 0..1000, known keys only, one action, nothing around the object but a
 code fence. A POINT held for more than 200 ms is a long press. A stop status ends the task. CLEAR and DEEP_LINK
 are no canonical actions, and neither are the statuses that interrupt or ask the user. Source: AgentCPM-GUI's
-public action schema; the wording of the prompt is ours.
+public action schema.
 """
 
 from __future__ import annotations
@@ -30,16 +30,6 @@ _NO_ACTION = ("interrupt", "need_feedback")
 _ENDING_NAMES = {"complete": "finish", "infeasible": "impossible"}
 _TAP_MS, _LONG_PRESS_MS, _WAIT_MS = 200, 1000, 3000
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_PROMPT = f"""You operate a phone and answer with the next action as one compact JSON object.
-Points are integers [x,y] from 0 to 1000: x from left to right, y from top to bottom.
-Keys, after an optional "thought":
-{{"POINT":[x,y]}}: click
-{{"POINT":[x,y],"duration":{_LONG_PRESS_MS}}}: press for so many milliseconds
-{{"POINT":[x,y],"to":"up"}} or "down", "left", "right" or a point: swipe, the way the finger moves, to scroll
-{{"TYPE":"text"}}
-{{"PRESS":"{'"} or {"PRESS":"'.join(_BUTTONS)}"}}
-{{"duration":{_WAIT_MS}}}: wait
-{{"STATUS":"finish"}}, or "impossible" if the task can't be done"""
 
 
 class AgentCpmGui:
@@ -47,10 +37,6 @@ class AgentCpmGui:
 
     name = "agentcpm_gui"
     space = Thousand
-
-    def system_prompt(self, frame: Frame) -> str:
-        """Return the action space; the frame plays no part, since coordinates are 0..1000."""
-        return _PROMPT
 
     def render(self, action: Action, frame: Frame) -> str:
         """Write the object without a thought.

@@ -1,4 +1,4 @@
-"""What an output format is: a prompt that asks for it, a writer and a reader of one action."""
+"""What an output format is: a writer and a reader of one action. What asks for it is a template (``prompts``)."""
 
 from __future__ import annotations
 
@@ -41,10 +41,6 @@ class Format(Protocol):
     @property
     def space(self) -> type[Resized] | type[Thousand]:
         """What its coordinates are measured in: pixels of the image as the model sees it, or 0..1000."""
-        ...
-
-    def system_prompt(self, frame: Frame) -> str:
-        """Return the system prompt: the action space, and the screen's size where the family states it."""
         ...
 
     def render(self, action: Action, frame: Frame) -> str:

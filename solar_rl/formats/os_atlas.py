@@ -7,7 +7,7 @@
 
 The SCROLL word has no fixed sense in the family's data; here it is the content's direction, as in its
 AndroidControl data. Text stands in brackets without escapes, so it can't hold a line break. Source: the action
-names of OS-Atlas' public prompts; the wording of the prompt is ours.
+names of OS-Atlas' public prompts.
 """
 
 from __future__ import annotations
@@ -38,22 +38,6 @@ _BUTTONS = {
 _BUTTON_NAMES = {button: name for name, button in reversed(_BUTTONS.items())}
 _ENDINGS = {"COMPLETE": "complete", "IMPOSSIBLE": "infeasible"}
 _ENDING_NAMES = {status: name for name, status in _ENDINGS.items()}
-_PROMPT = f"""You operate a phone. Say what you think, then the next action:
-thoughts:
-...
-actions:
-...
-
-Actions, with x and y from 0 to 1000:
-CLICK <point>[[x,y]]</point>
-LONG_PRESS <point>[[x,y]]</point>
-TYPE [text]
-SCROLL [UP], or DOWN, LEFT, RIGHT: the direction whose content comes into view (scroll)
-OPEN_APP [name]
-{", ".join(_BUTTONS)}
-WAIT
-COMPLETE
-IMPOSSIBLE"""
 
 
 class OsAtlas:
@@ -61,10 +45,6 @@ class OsAtlas:
 
     name = "os_atlas"
     space = Thousand
-
-    def system_prompt(self, frame: Frame) -> str:
-        """Return the action space; the frame plays no part, since coordinates are 0..1000."""
-        return _PROMPT
 
     def render(self, action: Action, frame: Frame) -> str:
         """Write the action below its marker, without thoughts.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from solar_rl.actions import ACTION_TYPES, BUTTONS, DIRECTIONS, STATUSES, Action
+from solar_rl.actions import ACTION_TYPES, Action
 from solar_rl.errors import ParseError
 from solar_rl.formats.base import Aside, Frame
 from solar_rl.formats.grid import to_grid
@@ -22,17 +22,6 @@ _SCALE = 1000
 _POINTS = ("x", "y", "x2", "y2")
 _WORDS = ("direction", "text", "app_name", "button", "status")
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
-_PROMPT = f"""You operate a device and answer with the next action as one JSON object.
-Coordinates are integers from 0 to {_SCALE}: x from left to right, y from top to bottom.
-Actions:
-{{"action": "click", "x": 0, "y": 0}}, also double_click, right_click, hover, long_press
-{{"action": "scroll", "direction": "{" | ".join(DIRECTIONS)}"}}: the direction whose content comes into view
-{{"action": "drag", "x": 0, "y": 0, "x2": 0, "y2": 0}}
-{{"action": "input_text", "text": "..."}}
-{{"action": "open_app", "app_name": "..."}}
-{{"action": "press", "button": "{" | ".join(BUTTONS)}"}} or {{"action": "press", "keys": ["ctrl", "c"]}}
-{{"action": "wait"}}
-{{"action": "finished", "status": "{" | ".join(STATUSES)}", "text": "answer, if one was asked for"}}"""
 
 
 class PlainJson:
@@ -40,10 +29,6 @@ class PlainJson:
 
     name = "json"
     space = Thousand
-
-    def system_prompt(self, frame: Frame) -> str:
-        """Return the action space; the frame plays no part, since coordinates are 0..1000."""
-        return _PROMPT
 
     def render(self, action: Action, frame: Frame) -> str:
         """Write every field that the action has."""

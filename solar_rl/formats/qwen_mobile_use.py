@@ -5,14 +5,13 @@
     </tool_call>
 
 Qwen2.5-VL speaks pixels of the smart-resized image, Qwen3-VL 0..1000. A swipe is a finger path, so its
-content direction is the opposite one. Source: the tool's argument names as Qwen's models write them; the
-wording of the prompt is ours.
+content direction is the opposite one. Source: the tool's argument names as Qwen's models write them.
 """
 
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+import re
 from typing import Any
 
 from solar_rl.actions import Action, opposite
@@ -35,6 +34,7 @@ from solar_rl.formats.spaces import Resized, Thousand
 
 _TAG, _END = "<tool_call>", "</tool_call>"
 _TOOL = "mobile_use"
+_THOUGHT = re.compile(r"^\s*Thought:(.*?)(?=^\s*Action:|\Z)", re.DOTALL | re.MULTILINE)
 _BUTTONS = {"back": "back", "home": "home", "menu": "recent", "enter": "enter"}
 _BUTTON_NAMES = {"back": "Back", "home": "Home", "recent": "Menu", "enter": "Enter"}
 _STATUSES = {"success": "complete", "failure": "infeasible"}
@@ -57,10 +57,6 @@ class MobileUse:
         self._fixed = grid
         self.space: type[Resized] | type[Thousand] = Thousand if grid else Resized
 
-    def system_prompt(self, frame: Frame) -> str:
-        """Return the tool's signature with the screen's size in the units of its coordinates."""
-        return _system_prompt(self._fixed or frame)
-
     def render(self, action: Action, frame: Frame) -> str:
         """Write one tool call.
 
@@ -76,12 +72,17 @@ class MobileUse:
         return _read(_called(_call(text)), self._fixed or frame)
 
     def aside(self, text: str, action: Action) -> Aside:
-        """Return what stands in a think tag, and the seconds of a long press or a wait as milliseconds."""
+        """Return the thought (in a think tag, or after Qwen3-VL's ``Thought:``), and what a press or a wait lasts."""
         seconds = _called(_call(text)).get("time")
         lasts = None
         if action.action_type in ("long_press", "wait") and isinstance(seconds, (int, float)):
             lasts = 1000 * seconds if not isinstance(seconds, bool) and 0 <= seconds <= _LONGEST else None
-        return Aside(think_tag(text.partition(_TAG)[0]), lasts)
+        return Aside(_thought(text.partition(_TAG)[0]), lasts)
+
+
+def _thought(before: str) -> str | None:
+    found = None if (tagged := think_tag(before)) else _THOUGHT.search(before)
+    return (found[1].strip() or None) if found else tagged
 
 
 def _arguments(action: Action, grid: Frame) -> dict[str, Any]:
@@ -170,50 +171,6 @@ def _read(arguments: dict[str, Any], grid: Frame) -> Action:
 def _unit_point(arguments: dict[str, Any], key: str, owner: str, grid: Frame) -> tuple[float, float]:
     x, y = point(member(arguments, key, owner), key)
     return x / grid.width, y / grid.height
-
-
-@lru_cache(maxsize=64)
-def _system_prompt(grid: Frame) -> str:
-    return f"""You operate an Android phone. You see the screen and answer with the next action.
-
-# Tools
-<tools>
-{_ENCODE(_signature(grid))}
-</tools>
-
-Answer with one call, as JSON between tags:
-{_TAG}
-{{"name": "{_TOOL}", "arguments": {{"action": ...}}}}
-{_END}"""
-
-
-def _signature(grid: Frame) -> dict[str, Any]:
-    actions = [
-        "click",
-        "long_press",
-        "swipe",
-        "type",
-        "open",
-        "system_button",
-        "key",
-        "wait",
-        "terminate",
-        "answer",
-    ]
-    place = {"type": "array", "items": {"type": "number"}}
-    properties = {
-        "action": {"type": "string", "enum": actions},
-        "coordinate": {**place, "description": "[x, y] of click and long_press, start of swipe"},
-        "coordinate2": {**place, "description": "[x, y] where the finger of a swipe ends"},
-        "text": {"type": "string", "description": "text of type, key and answer, app name of open"},
-        "time": {"type": "number", "description": "seconds of long_press and wait"},
-        "button": {"type": "string", "enum": list(_BUTTON_NAMES.values())},
-        "status": {"type": "string", "enum": list(_STATUSES)},
-    }
-    size = f"The screen is {grid.width} wide and {grid.height} high; (0, 0) is its top left corner."
-    parameters = {"type": "object", "properties": properties, "required": ["action"]}
-    function = {"name": _TOOL, "description": f"Touch and type on a phone. {size}", "parameters": parameters}
-    return {"type": "function", "function": function}
 
 
 QWEN25VL = MobileUse("qwen25vl_mobile_use")

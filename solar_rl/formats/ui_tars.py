@@ -7,8 +7,7 @@ UI-TARS writes 0..1000, UI-TARS-1.5 (``ui_tars_abs``) pixels of the smart-resize
 names the content's direction; a scroll with two boxes is a finger path. Content is escaped as in Python
 (\\', \\", \\n). As in the family's own parser, what follows the last ``Action:`` counts, of several calls the
 first, an unescaped quote is taken as text, a missing last bracket is added, and a box of four numbers means
-its middle. ``call_user()`` is read as giving up. Source: the action names of UI-TARS' public prompts; the
-wording of the prompt is ours.
+its middle. ``call_user()`` is read as giving up. Source: the action names of UI-TARS' public prompts.
 """
 
 from __future__ import annotations
@@ -52,24 +51,6 @@ _PRESSES = {
     "press_enter": "enter",
 }
 _KEY_BUTTONS = ("back", "home", "enter")
-_PROMPT = """You operate a phone. Say what you think, then the next action:
-Thought: ...
-Action: ...
-
-Actions, with points from (0,0), top left, to ({width},{height}):
-click(start_box='(x,y)')
-long_press(start_box='(x,y)')
-type(content='')
-scroll(direction='down or up or right or left'): the direction whose content comes into view
-drag(start_box='(x,y)', end_box='(x,y)')
-open_app(app_name='')
-press_back()
-press_home()
-hotkey(key='enter')
-wait()
-finished(content='answer, if one was asked for')
-call_user(): the task can't be done
-Inside quotes write \\', \\" and \\n."""
 
 
 class UiTars:
@@ -84,11 +65,6 @@ class UiTars:
         self.name = name
         self._fixed = grid
         self.space: type[Resized] | type[Thousand] = Thousand if grid else Resized
-
-    def system_prompt(self, frame: Frame) -> str:
-        """Return the action space with the screen's size in the units of its coordinates."""
-        grid = self._fixed or frame
-        return _PROMPT.format(width=grid.width, height=grid.height)
 
     def render(self, action: Action, frame: Frame) -> str:
         """Write one call without a thought.

@@ -7,7 +7,7 @@
 UI-Venus writes pixels of the smart-resized image, UI-Venus 1.5 0..1000 (``ui_venus_1000``). Text in quotes is
 taken as it is: the family has no escapes. A Scroll with start and end is a finger path; with a direction
 alone, that is the content's. CallUser speaks to the user in the middle of a task, which is no canonical
-action. Source: the action names of UI-Venus' public prompt; the wording of the prompt is ours.
+action. Source: the action names of UI-Venus' public prompt.
 """
 
 from __future__ import annotations
@@ -31,24 +31,6 @@ _URL = re.compile(r""",\s*url\s*=\s*(['"])[^'"]*\1\s*$""")
 _BUTTONS = {"PressBack": "back", "PressHome": "home", "PressEnter": "enter", "PressRecent": "recent"}
 _BUTTON_NAMES = {button: name for name, button in _BUTTONS.items()}
 _DIRECTIONS = {way: way for way in ("up", "down", "left", "right")}
-_PROMPT = """You operate a phone. Think, then give the next action and what it does:
-<think>...</think>
-<action>...</action>
-<conclusion>...</conclusion>
-
-Actions, with points from (0,0), top left, to ({width},{height}):
-Click(box=(x,y))
-LongPress(box=(x,y))
-Drag(start=(x,y), end=(x,y))
-Scroll(start=(x,y), end=(x,y)): the path of the finger
-Type(content='')
-Launch(app='')
-Wait()
-PressBack()
-PressHome()
-PressEnter()
-PressRecent()
-Finished(content='answer, if one was asked for')"""
 
 
 class UiVenus:
@@ -63,11 +45,6 @@ class UiVenus:
         self.name = name
         self._fixed = grid
         self.space: type[Resized] | type[Thousand] = Thousand if grid else Resized
-
-    def system_prompt(self, frame: Frame) -> str:
-        """Return the action space with the screen's size in the units of its coordinates."""
-        grid = self._fixed or frame
-        return _PROMPT.format(width=grid.width, height=grid.height)
 
     def render(self, action: Action, frame: Frame) -> str:
         """Write one call in its tags, without a thought.

@@ -18,6 +18,7 @@ from solar_rl.formats import get_format
 from solar_rl.importing.answers import check_fit, read_answers
 from solar_rl.importing.parsing import candidate_rows, parsable
 from solar_rl.pipeline import Built, derive
+from solar_rl.prompts import settled
 from solar_rl.schema import SPLITS
 from solar_rl.store.manifest import FileEntry, describe_files, sha256_file
 from solar_rl.store.parquet import TableWriter
@@ -101,6 +102,9 @@ def plan(
     answers, steps = read_answers(file), _table(folder, "steps", _STEP_COLUMNS)
     data = base.config.model_dump(mode="json")
     data["sampler"] = {"type": "recorded", "path": file.name, "temperature": base.config.sampler.temperature}
+    told_anew = bool({"prompt.format", "prompt.template"} & set(ours)) or format is not None
+    if told_anew:
+        data["prompt"]["template"] = None  # another format's models expect another
     for key, text in ours.items():
         set_dotted(data, key, text)
     if format is not None:
@@ -111,6 +115,8 @@ def plan(
     )
     config = validate_config(DatasetConfig, data, where="command line", overrides=tuple(ours))
     get_format(config.prompt.format)
+    if told_anew:
+        config = config.model_copy(update={"prompt": settled(config.prompt)})
     screens = _screens(folder, steps)
     shares = parsable(answers, screens, config)
     if not shares[config.prompt.format]:

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from solar_rl.actions import ACTION_TYPES, BUTTONS, DIRECTIONS, STATUSES, Action
+from solar_rl.config import PromptConfig
 from solar_rl.errors import ActionError, MissingExtra
 from solar_rl.formats import get_format
 from solar_rl.formats.base import Frame
+from solar_rl.prompts import messages_for
 
 SPECIAL_TOKENS = (
     "<|endoftext|>",
@@ -97,7 +99,8 @@ def default_corpus() -> Iterator[str]:
     yield from _WORDS * 8
     for name in FORMATS:
         output_format = get_format(name)
-        yield from [output_format.system_prompt(_FRAME)] * 20
+        chat = messages_for("", None, [], _FRAME, None, PromptConfig(format=name), screens=0)
+        yield from [part["text"] for message in chat for part in message["content"]] * 20
         for action in _sample_actions():
             try:
                 written = output_format.render(action, _FRAME)

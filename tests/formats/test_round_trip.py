@@ -151,18 +151,6 @@ def test_one_key_is_a_key_event():
     assert QWEN.parse(QWEN.render(action, PHONE), PHONE) == action
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_prompts_name_the_format_s_own_words_and_stay_short(name):
-    prompt = get_format(name).system_prompt(PHONE)
-    assert "scroll" in prompt.lower() or "swipe" in prompt
-    assert len(prompt) < 2000
-
-
-def test_prompts_state_the_size_that_coordinates_refer_to():
-    assert "1092 wide and 2408 high" in QWEN.system_prompt(PHONE)
-    assert "1000 wide and 1000 high" in get_format("qwen3vl_mobile_use").system_prompt(PHONE)
-
-
 def test_an_unknown_format_gets_a_suggestion():
     with pytest.raises(ConfigError, match="did you mean 'qwen25vl_mobile_use'"):
         get_format("qwen25_mobile_use")

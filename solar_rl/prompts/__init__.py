@@ -1,7 +1,7 @@
 """Put a step to a policy: goal, history and screen as chat messages.
 
-Every function works from plain values too, so that training rebuilds the very prompt that was sampled from
-the tables of a dataset. The wording is ours.
+A template says what goes where, as each family of models expects it (docs/prompts.md). Every function works from
+plain values too, so that training rebuilds the very prompt that was sampled from the tables of a dataset.
 """
 
 from __future__ import annotations
@@ -15,8 +15,27 @@ from solar_rl.config import PromptConfig
 from solar_rl.errors import ActionError
 from solar_rl.formats import get_format
 from solar_rl.formats.base import Frame
+from solar_rl.formats.grid import THOUSAND
 from solar_rl.formats.resize import smart_resize
+from solar_rl.formats.spaces import Thousand
+from solar_rl.prompts.catalogue import settled, template_of
+from solar_rl.prompts.render import Mark, Told, render
 from solar_rl.schema import Episode, Step
+
+__all__ = [
+    "Past",
+    "Request",
+    "build_request",
+    "frame_for",
+    "frame_of",
+    "messages_for",
+    "recorded_past",
+    "settled",
+    "shown_steps",
+    "tried",
+    "uses_image",
+    "without_oldest",
+]
 
 
 @dataclass(frozen=True)
@@ -185,48 +204,57 @@ def messages_for(
         past: Every earlier step, oldest first; the config decides how many are shown.
         frame: Size of the screen as the policy sees it.
         screen_text: The screen as text; used where the observation is text or both.
-        config: How the step is put.
+        config: How the step is put; where it names no template, the format's first is meant.
         screens: Number of screenshots, the current one last; the caller passes their bytes beside the
             messages.
 
     Raises:
         ActionError: An earlier action can't be written in the format.
+        ConfigError: The template is wrong.
 
     >>> chat = messages_for("Wait", None, [], Frame(28, 28), None, PromptConfig(format="json"))
     >>> chat[1]["content"][0]["text"]
     'Goal: Wait'
     """
-    lines = [f"Goal: {goal}"]
-    if config.level == "low" and instruction:
-        lines.append(f"This step: {instruction}")
-    lines += _history_lines(past, frame, config)
-    if config.observation != "image" and screen_text:
-        lines.append(f"Screen:\n{screen_text}")
-    content = [_text("\n".join(lines)), *_image_parts(0 if config.observation == "text" else screens)]
-    system = [_text(get_format(config.format).system_prompt(frame))]
-    return [{"role": "system", "content": system}, {"role": "user", "content": content}]
+    fmt = get_format(config.format)
+    shown = 0 if config.observation == "text" else screens
+    earlier = _earlier(past, frame, config, shown)
+    grid = THOUSAND if fmt.space is Thousand else frame
+    values = {
+        "goal": goal,
+        "instruction": instruction if config.level == "low" else None,
+        "earlier": earlier,
+        "history": [told for told in earlier if told.action is not None],
+        "screen_text": screen_text if config.observation != "image" else None,
+        "width": grid.width,
+        "height": grid.height,
+    }
+    return render(template_of(config), values, shown)
 
 
-def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
+def tried(config: PromptConfig) -> PromptConfig:
+    """Return the config once its template has told a step with a history, so that a wrong one stops before any work.
+
+    Raises:
+        ConfigError: The template is wrong.
+    """
+    past = [Past(Action("wait"), "a thought")] * 2
+    screens = 0 if config.observation == "text" else config.screenshots
+    for shown, before in ((min(screens, 1), past[:0]), (min(screens, 3), past)):
+        messages_for("a goal", "a step", before, Frame(28, 28), "a screen", config, screens=shown)
+    return config
 
 
-def _image_parts(screens: int) -> list[dict[str, Any]]:
-    """Return the image parts, each named where there are several."""
-    if screens < 2:
-        return [{"type": "image"}] * screens
-    names = [*(f"{back} before:" for back in range(screens - 1, 0, -1)), "Now:"]
-    return [part for name in names for part in (_text(name), {"type": "image"})]
-
-
-def _history_lines(past: Sequence[Past], frame: Frame, config: PromptConfig) -> list[str]:
-    first = len(past) - shown_steps(len(past), config)
-    shown = [_history_line(each, frame, config) for each in past[first:]]
-    return ["Actions so far:", *(f"{first + i}. {line}" for i, line in enumerate(shown, 1))] if shown else []
-
-
-def _history_line(each: Past, frame: Frame, config: PromptConfig) -> str:
-    # One line an action: the line breaks that a format puts around its tags say nothing here.
-    line = " ".join(get_format(config.format).render(each.action, frame).splitlines())
-    thought = " ".join((each.thought or "").split()) if config.history_thoughts else ""
-    return f"{thought} {line}" if thought else line
+def _earlier(past: Sequence[Past], frame: Frame, config: PromptConfig, screens: int) -> list[Told]:
+    """Return the earlier steps of which the prompt shows the action, the screenshot or both, oldest first."""
+    fmt = get_format(config.format)
+    count = len(past)
+    first_told, first_seen = count - shown_steps(count, config), max(count - max(screens - 1, 0), 0)
+    steps = []
+    for at in range(min(first_told, first_seen), count):
+        each, told = past[at], at >= first_told
+        thought = " ".join((each.thought or "").split()) if told and config.history_thoughts else ""
+        screen = Mark(screens - 1 - (count - at)) if at >= first_seen else None
+        action = fmt.render(each.action, frame) if told else None
+        steps.append(Told(at + 1, action, thought or None, screen))
+    return steps
