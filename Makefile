@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test test-slow check format bench clean
+.PHONY: help setup demo test test-slow test-vllm test-gpu check format bench clean
 
 BIN := .venv/bin
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
@@ -26,6 +26,16 @@ test: setup ## run the tests (what takes minutes is left out)
 
 test-slow: setup ## run the tests that take minutes
 	$(PYTEST) -m slow
+
+test-vllm: setup .venv-vllm/.done ## run vLLM's CPU engine against transformers, in an environment of its own (4 GB)
+	.venv-vllm/bin/python -m pytest tests/engine
+
+.venv-vllm/.done: scripts/setup-vllm scripts/torchvision_beside_cpu_torch.py scripts/constraints-vllm.txt
+	@scripts/setup-vllm
+	@touch $@
+
+test-gpu: setup ## run the checks that need a GPU; vLLM comes with: .venv/bin/pip install '.[train,sample]'
+	REQUIRE_GPU=1 $(BIN)/pytest -m gpu tests/gpu
 
 check: setup ## hold the fences: style, types, import order, layout
 	$(BIN)/ruff check $(SOURCES)

@@ -122,6 +122,7 @@ def run_phase(job: Job, phase: Phase, rank: int, world: int, progress: Progress)
 
 
 def _sample(job: Job, builder: Builder, rank: int, world: int, progress: Progress) -> None:
+    from solar_rl.sampling.base import close
     from solar_rl.sampling.cache import Cached, open_sampler
 
     sampler: list[Sampler] = []
@@ -141,8 +142,7 @@ def _sample(job: Job, builder: Builder, rank: int, world: int, progress: Progres
         run_rank(job.config, builder, make_sampler, job.units, rank, world, advance)
     finally:
         for each in sampler:
-            if isinstance(each, Cached):
-                each.close()
+            close(each)
 
 
 @dataclass

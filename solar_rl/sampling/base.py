@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from solar_rl.prompts import Request
 
-__all__ = ["Completion", "Request", "Sampler", "candidate_seed"]
+__all__ = ["Completion", "Request", "Sampler", "candidate_seed", "close", "summary"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,19 @@ class Sampler(Protocol):
         ``requests`` may be lazy and endless: a sampler takes as many ahead as it can work on at once.
         """
         ...
+
+
+def close(sampler: Sampler) -> None:
+    """Let a sampler give back what it holds, such as an engine or connections; most hold nothing."""
+    give_back = getattr(sampler, "close", None)
+    if give_back is not None:
+        give_back()
+
+
+def summary(sampler: Sampler) -> dict[str, Any]:
+    """Return what a sampler counted so far, by name: tokens, calls, cost; most count nothing."""
+    counted = getattr(sampler, "summary", None)
+    return {} if counted is None else dict(counted())
 
 
 def candidate_seed(build_seed: int, episode_id: str, step_index: int) -> int:

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from solar_rl.config import DatasetConfig
-from solar_rl.sampling.base import Completion, Request, Sampler
+from solar_rl.sampling.base import Completion, Request, Sampler, close, summary
 
 COSTLY = ("transformers", "vllm", "openai")
 """Types of samplers whose answers are worth keeping."""
@@ -170,9 +170,16 @@ class Cached:
             else:
                 yield from self._ask(entry, rest)
 
+    def summary(self) -> dict[str, Any]:
+        """Return what was asked for and known, with what the other sampler counted."""
+        counted = summary(self._inner) if self._inner is not None else {}
+        return {"asked": self.asked, "known": self.hits} | counted
+
     def close(self) -> None:
-        """Close the files."""
+        """Close the files, and the other sampler."""
         self._store.close()
+        if self._inner is not None:
+            close(self._inner)
 
     def _ask(self, first: _Entry, rest: Iterator[Request]) -> Iterator[list[Completion]]:
         """Put unknown requests to the sampler until many known ones follow each other."""
