@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
@@ -11,8 +12,9 @@ import polars as pl
 
 from solar_rl.actions import ACTION_FIELDS, Action, Box
 from solar_rl.fingerprints import goal_words, screen_hash
-from solar_rl.schema import TABLES, Alternative, Candidate, Episode
+from solar_rl.schema import TABLES, Alternative, Candidate, Episode, Screenshot, Step
 
+_EPISODE_FIELDS = {each.name for each in fields(Episode)} - {"steps", "subsplits"}
 _FIELDS_OF = attrgetter(*ACTION_FIELDS)  # astuple copies deeply, at twenty times the cost
 _SCALARS: dict[str, Any] = {
     "string": pl.String,
@@ -170,6 +172,34 @@ def action_of(row: Mapping[str, Any], prefix: str = "") -> Action | None:
     values = {name: row[f"{prefix}{name}"] for name in ACTION_FIELDS}
     values["keys"] = tuple(values["keys"]) if values["keys"] is not None else None
     return Action(**values)
+
+
+def episode_of(row: Mapping[str, Any], steps: Iterable[Step]) -> Episode:
+    """Read an episode back from a row of ``episodes`` and its steps."""
+    named = {name: row[name] for name in _EPISODE_FIELDS}
+    return Episode(steps=tuple(steps), subsplits=tuple(row["subsplits"]), **named)
+
+
+def step_of(row: Mapping[str, Any], screenshot: Screenshot | None = None) -> Step:
+    """Read a step back from a row of ``steps``, with the screenshot that its ``image_sha256`` names."""
+    action = action_of(row)
+    assert action is not None, "a label always has an action"
+    return Step(
+        row["step_index"],
+        action,
+        row["screen_width"],
+        row["screen_height"],
+        instruction=row["instruction"],
+        screenshot=screenshot,
+        screen_text=row["screen_text"],
+        app=row["app"],
+        target_box=Box(*row["target_box"]) if row["target_box"] else None,
+        candidate_boxes=tuple(Box(*box) for box in row["candidate_boxes"]),
+        screen_size=row["screen_size"],
+        box_rule=row["box_rule"],
+        thought=row["thought"],
+        alternatives=tuple(read_alternative(text) for text in row["alternatives"]),
+    )
 
 
 def _action_values(action: Action | None) -> Sequence[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from solar_rl.actions import Box
-from solar_rl.columns import action_of, read_alternative
+from solar_rl.columns import episode_of, step_of
 from solar_rl.errors import InputError
 from solar_rl.schema import SPLITS, Alternative, Episode, Step
 
@@ -160,40 +160,17 @@ def _dataset_lines(folder: Path, paths: Mapping[str, str]) -> Iterator[bytes]:
         for episode, (episode_id, rows) in zip(_rows(folder, "episodes", split), steps, strict=True):
             assert episode["episode_id"] == episode_id, "both tables are sorted by episode"
             shots: dict[int, str] = {}
-            found = tuple(_step_of(row, shots) for row in rows)
+            found = []
+            for row in rows:
+                found.append(step_of(row))
+                if row["image_sha256"]:
+                    shots[row["step_index"]] = row["image_sha256"]
 
             def image_of(step: Step, shots: Mapping[int, str] = shots) -> tuple[str, str] | None:
                 sha256 = shots.get(step.step_index)
                 return (paths[sha256], sha256) if sha256 else None
 
-            yield line_of(_episode_of(episode, found), image_of)
-
-
-def _episode_of(row: Mapping[str, Any], steps: tuple[Step, ...]) -> Episode:
-    names = {each.name for each in fields(Episode)} - {"steps", "subsplits"}
-    return Episode(steps=steps, subsplits=tuple(row["subsplits"]), **{name: row[name] for name in names})
-
-
-def _step_of(row: Mapping[str, Any], shots: dict[int, str]) -> Step:
-    action = action_of(row)
-    assert action is not None, "a label always has an action"
-    if row["image_sha256"]:
-        shots[row["step_index"]] = row["image_sha256"]
-    return Step(
-        row["step_index"],
-        action,
-        row["screen_width"],
-        row["screen_height"],
-        instruction=row["instruction"],
-        screen_text=row["screen_text"],
-        app=row["app"],
-        target_box=Box(*row["target_box"]) if row["target_box"] else None,
-        candidate_boxes=tuple(Box(*box) for box in row["candidate_boxes"]),
-        screen_size=row["screen_size"],
-        box_rule=row["box_rule"],
-        thought=row["thought"],
-        alternatives=tuple(read_alternative(text) for text in row["alternatives"]),
-    )
+            yield line_of(episode_of(episode, found), image_of)
 
 
 def _rows(folder: Path, table: str, split: str) -> Iterator[dict[str, Any]]:
