@@ -28,7 +28,7 @@ test-slow: setup ## run the tests that take minutes
 	$(PYTEST) -m slow
 
 test-vllm: setup .venv-vllm/.done ## run vLLM's CPU engine against transformers, in an environment of its own (4 GB)
-	.venv-vllm/bin/python -m pytest tests/engine
+	.venv-vllm/bin/python -m pytest tests/vllm_engine
 
 .venv-vllm/.done: scripts/setup-vllm scripts/torchvision_beside_cpu_torch.py scripts/constraints-vllm.txt
 	@scripts/setup-vllm

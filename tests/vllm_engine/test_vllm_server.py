@@ -10,7 +10,7 @@ import sys
 from contextlib import contextmanager
 
 import pytest
-from test_engine import SEES, SETTINGS, engine, requests_for
+from test_vllm_engine import SEES, SETTINGS, engine, requests_for
 
 from solar_rl.config import OpenAISampler
 from solar_rl.errors import InputError
