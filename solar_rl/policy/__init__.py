@@ -22,6 +22,7 @@ from solar_rl.policy.reader import (
     encode,
     load_reader,
     open_images,
+    prompt_length,
     prompt_text,
     qwen_vl_processor,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "load_reader",
     "logprobs",
     "open_images",
+    "prompt_length",
     "prompt_logprobs",
     "prompt_text",
     "qwen_vl_processor",

@@ -239,6 +239,22 @@ def encode(
     return {name: value.to(device) for name, value in inputs.items()}
 
 
+def prompt_length(reader: Reader, messages: Sequence[Message], images: Sequence[bytes] = ()) -> int:
+    """Return the number of tokens that ``encode`` gives; for Qwen2-VL and Qwen2.5-VL no pixel is read for it."""
+    limits = _qwen_limits(reader.processor)
+    if limits is None and images:
+        return int(encode(reader, messages, images)["input_ids"].shape[1])
+    from PIL import Image
+
+    text = prompt_text(reader, messages)
+    length = len(reader.tokenizer(text, add_special_tokens=False)["input_ids"])
+    for data in images:
+        assert limits is not None
+        width, height = smart_resize(*Image.open(io.BytesIO(data)).size, **limits)
+        length += width * height // limits["factor"] ** 2 - 1  # one placeholder becomes so many
+    return length
+
+
 def _plain_text(content: Any) -> str:
     if isinstance(content, str):
         return content

@@ -37,6 +37,6 @@ def fit(request: Request, limit: int | None, length: Callable[[Request], int]) -
         raise InputError(
             f"the prompt has {length(shorter)} tokens without any history, the limit is {limit}",
             where=f"episode {request.episode.episode_id}, step {request.step.step_index}",
-            hint="raise max_prompt_tokens, or lower prompt.max_pixels",
+            hint="allow more (sampler.max_prompt_tokens, sampler.max_model_len), or lower prompt.max_pixels",
         )
     return shorter, high

@@ -25,6 +25,7 @@ from solar_rl.policy import (
     join_inputs,
     joinable,
     load_policy,
+    prompt_length,
     prompt_logprobs,
     repeat_inputs,
 )
@@ -142,7 +143,7 @@ class Transformers:
         )
 
     def _length(self, request: Request) -> int:
-        return int(encode(self._policy, request.messages, request.images)["input_ids"].shape[1])
+        return prompt_length(self._policy, request.messages, request.images)
 
     def _answers(self, batch: list[_Prompt]) -> Iterator[list[Completion]]:
         if len(batch) > 1:

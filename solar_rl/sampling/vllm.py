@@ -14,7 +14,7 @@ from typing import Any
 
 from solar_rl.config import PromptConfig, VllmSampler
 from solar_rl.errors import ConfigError, InputError, MissingExtra
-from solar_rl.policy import Reader, encode, load_reader, open_images, prompt_text
+from solar_rl.policy import Reader, encode, load_reader, open_images, prompt_length, prompt_text
 from solar_rl.sampling import leash
 from solar_rl.sampling.base import Completion, Request
 from solar_rl.sampling.concurrent import Loop, in_order
@@ -28,6 +28,7 @@ CHECKED = 8
 class Vllm:
     """Answers requests with a vLLM engine.
 
+    A prompt that leaves no room for the longest answer loses its oldest actions; ``history_dropped`` counts them.
     Log-probs are vLLM's ``processed_logprobs``: log_softmax(logits / temperature) over the whole
     vocabulary, since neither top_p, top_k, min_p nor a penalty is set. Token ids hold the end-of-answer
     token where one was drawn. An answer that holds an image token could not be fed back to the model: it
@@ -54,6 +55,7 @@ class Vllm:
         self._stop_ids = [_token_id(self._reader, token) for token in config.stop_tokens]
         self._loop = Loop()
         self._engine: Any = self._loop.run(_start(config, prompt, self._reader))
+        self._longest = _longest_prompt(config, self._engine.model_config.max_model_len)
         self._checked: set[Any] = set()
         self._count = 0
         self.usage = Usage()
@@ -79,7 +81,7 @@ class Vllm:
         self._loop.close()
 
     async def _answer(self, request: Request) -> list[Completion]:
-        request, dropped = fit(request, self._config.max_prompt_tokens, self._length)
+        request, dropped = fit(request, self._longest, self._length)
         text = prompt_text(self._reader, request.messages)
         images = open_images(self._reader, request.images)
         prompt: dict[str, Any] = {"prompt": text}
@@ -121,7 +123,7 @@ class Vllm:
         return Completion(answer.text, seed, ids, logprobs, answer.finish_reason, dropped)
 
     def _length(self, request: Request) -> int:
-        return int(encode(self._reader, request.messages, request.images)["input_ids"].shape[1])
+        return prompt_length(self._reader, request.messages, request.images)
 
     def _check(self, request: Request, ids: Any, sizes: tuple[tuple[int, int], ...]) -> None:
         """Compare the prompt's token ids with the Hugging Face processor's, for a sample of the prompts."""
@@ -169,6 +171,17 @@ async def _start(config: VllmSampler, prompt: PromptConfig, reader: Reader) -> A
         **_on_a_cpu(config),
     )
     return AsyncLLM.from_engine_args(arguments)
+
+
+def _longest_prompt(config: VllmSampler, context: int) -> int:
+    """Return how long a prompt may be so that the longest answer still fits behind it."""
+    room = context - config.max_new_tokens
+    if room < 1:
+        raise ConfigError(
+            f"the model's context holds {context} tokens, an answer may have {config.max_new_tokens}",
+            where="sampler.max_new_tokens",
+        )
+    return min(room, config.max_prompt_tokens or room)
 
 
 def _on_a_cpu(config: VllmSampler) -> dict[str, Any]:

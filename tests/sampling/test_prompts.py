@@ -1,4 +1,4 @@
-"""What the policy is told, and that the tables are enough to say it again."""
+"""What the policy is told (here with each format's first template), and that the tables are enough to say it again."""
 
 import pytest
 from demonstration import SIZE, make_episode, said_by
@@ -6,9 +6,9 @@ from demonstration import SIZE, make_episode, said_by
 from solar_rl.actions import Action
 from solar_rl.config import PromptConfig
 from solar_rl.errors import ActionError
-from solar_rl.formats import FORMATS, get_format
+from solar_rl.formats import FORMATS
 from solar_rl.formats.base import Frame
-from solar_rl.prompts import Past, build_request, frame_for, frame_of, messages_for
+from solar_rl.prompts import Past, build_request, frame_for, frame_of, messages_for, settled
 
 EPISODE = make_episode()
 
@@ -69,20 +69,11 @@ def test_the_frame_is_the_resized_screenshot_or_the_screen():
     assert request_for(0, episode=make_episode(images=False)).frame == Frame(*SIZE)
 
 
-def test_the_system_prompt_is_the_format_s():
-    request = request_for(0)
-    fmt = get_format("qwen25vl_mobile_use")
-    assert request.messages[0] == {
-        "role": "system",
-        "content": [{"type": "text", "text": fmt.system_prompt(request.frame)}],
-    }
-
-
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("observation", ["image", "text", "both"])
 @pytest.mark.parametrize("level", ["high", "low"])
 def test_plain_values_give_the_very_same_prompt(name, observation, level):
-    config = PromptConfig(format=name, observation=observation, level=level)
+    config = settled(PromptConfig(format=name, observation=observation, level=level))
     episode = said_by(name)
     past = [Past(step.action, step.thought) for step in episode.steps]
     for step in episode.steps:

@@ -40,7 +40,8 @@ def case(request, episodes):
     """A running engine, requests with n = 8, its answers to them, and the same weights in transformers."""
     folder = request.getfixturevalue({"sees": "seeing", "reads": "reading"}[request.param])
     prompt = {"sees": SEES, "reads": READS}[request.param]
-    sampler = engine(folder, prompt)
+    # the tree as text is long where the tokenizer's words are short
+    sampler = engine(folder, prompt, max_model_len=8192 if prompt is READS else 2048)
     asked = requests_for(episodes, prompt)
     policy = load_policy(folder, device="cpu", min_pixels=prompt.min_pixels, max_pixels=prompt.max_pixels)
     yield prompt, sampler, asked, list(sampler.sample(asked)), policy
@@ -102,7 +103,7 @@ def test_log_probs_are_those_of_transformers_and_tell_a_wrong_image(case):
         assert min(wrong) > 1e-3
 
 
-def test_a_prompt_that_is_too_long_loses_its_oldest_actions(case):
+def test_a_prompt_that_is_too_long_loses_its_oldest_actions(case, monkeypatch):
     _, sampler, asked, _, policy = case
     last = max(asked, key=lambda r: r.shown)
 
@@ -110,15 +111,11 @@ def test_a_prompt_that_is_too_long_loses_its_oldest_actions(case):
         return encode(policy, request.messages, request.images)["input_ids"].shape[1]
 
     assert last.shown >= 2
-    limit = length(without_oldest(last, 2))
-    sampler._config = sampler._config.model_copy(update={"max_prompt_tokens": limit})
-    try:
-        (row,) = sampler.sample([last])
-        sampler._config = sampler._config.model_copy(update={"max_prompt_tokens": 20})
-        with pytest.raises(InputError, match="without any history"):
-            list(sampler.sample([last]))
-    finally:
-        sampler._config = sampler._config.model_copy(update={"max_prompt_tokens": None})
+    monkeypatch.setattr(sampler, "_longest", length(without_oldest(last, 2)))
+    (row,) = sampler.sample([last])
+    monkeypatch.setattr(sampler, "_longest", 20)
+    with pytest.raises(InputError, match="without any history, the limit is 20"):
+        list(sampler.sample([last]))
     assert {c.history_dropped for c in row} == {2}
 
 
