@@ -19,7 +19,7 @@ from solar_rl.formats.grid import THOUSAND
 from solar_rl.formats.resize import smart_resize
 from solar_rl.formats.spaces import Thousand
 from solar_rl.prompts.catalogue import settled, template_of
-from solar_rl.prompts.render import Mark, Told, render
+from solar_rl.prompts.render import Mark, Told, clean, render
 from solar_rl.schema import Episode, Step
 
 __all__ = [
@@ -221,11 +221,11 @@ def messages_for(
     earlier = _earlier(past, frame, config, shown)
     grid = THOUSAND if fmt.space is Thousand else frame
     values = {
-        "goal": goal,
-        "instruction": instruction if config.level == "low" else None,
+        "goal": clean(goal),
+        "instruction": clean(instruction) if config.level == "low" else None,
         "earlier": earlier,
         "history": [told for told in earlier if told.action is not None],
-        "screen_text": screen_text if config.observation != "image" else None,
+        "screen_text": clean(screen_text) if config.observation != "image" else None,
         "width": grid.width,
         "height": grid.height,
     }
@@ -255,6 +255,6 @@ def _earlier(past: Sequence[Past], frame: Frame, config: PromptConfig, screens: 
         each, told = past[at], at >= first_told
         thought = " ".join((each.thought or "").split()) if told and config.history_thoughts else ""
         screen = Mark(screens - 1 - (count - at)) if at >= first_seen else None
-        action = fmt.render(each.action, frame) if told else None
-        steps.append(Told(at + 1, action, thought or None, screen))
+        action = clean(fmt.render(each.action, frame)) if told else None
+        steps.append(Told(at + 1, action, clean(thought) or None, screen))
     return steps

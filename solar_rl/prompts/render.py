@@ -55,12 +55,17 @@ class Told:
         return f"{self.thought} {line}" if self.thought else line
 
 
+def clean(text: str | None) -> str | None:
+    """Return a text of a source's so that it can't pass for a mark."""
+    return None if text is None else text.replace("\0", "\ufffd")
+
+
 def render(template: str, values: Mapping[str, Any], screens: int) -> list[dict[str, Any]]:
     """Return the chat messages that a template makes.
 
     Args:
         template: As ``catalogue.settled`` left it in the config.
-        values: What the template may name (docs/prompts.md).
+        values: What the template may name (docs/prompts.md), its texts cleaned.
         screens: Number of screenshots, all of which it must show, in order.
 
     Raises:
@@ -109,15 +114,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        finalize=_shown,
+        finalize=lambda value: "" if value is None else value,
     )
-
-
-def _shown(value: Any) -> Any:
-    """Write a value; what a source says can't pass for a mark."""
-    if value is None:
-        return ""
-    return value if isinstance(value, Mark) else str(value).replace("\0", "\ufffd")
 
 
 def _parts(text: str) -> list[dict[str, Any]]:
