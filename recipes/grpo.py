@@ -15,18 +15,17 @@ import sys
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Literal
 
 from transformers import PrinterCallback
-from transformers.utils import logging as transformers_logging
-from trl import GRPOConfig, ModelConfig, TrlParser, get_peft_config
+from trl import GRPOConfig, ModelConfig, get_peft_config
 
-from solar_rl.errors import ConfigError, InputError, SolarError
+from solar_rl.errors import SolarError
 from solar_rl.policy import load_policy
 from solar_rl.train.callbacks import RecordCallback
 from solar_rl.train.data import check_policy, load_replay
 from solar_rl.train.images import remember_images
-from solar_rl.train.launch import default_output
+from solar_rl.train.recipe import read_recipe
 from solar_rl.train.trainer import ReplayGRPOTrainer
 
 # transformers 5.24 renames gradient_checkpointing; the older ones that vLLM needs know the old name alone
@@ -72,32 +71,19 @@ class SolarArguments:
     processes: int | None = field(
         default=None, metadata={"help": "Stop unless exactly so many processes run."}
     )
-
-
-def refuse(message: str) -> NoReturn:
-    """Raise a value that doesn't parse as a mistake of the command line."""
-    raise ConfigError(message.splitlines()[0], where="command line")
+    rows_per_update: int | None = field(
+        default=None,
+        metadata={
+            "help": "Stop unless processes x per_device_train_batch_size x gradient_accumulation_steps is this."
+        },
+    )
+    trainer: Literal["grpo"] = field(default="grpo", metadata={"help": "The script a recipe is for."})
 
 
 def main() -> None:
     """Parse the recipe, load the dataset and the policy, train, save."""
     # 1. The recipe. Where it names no output_dir, its own place does: runs/phone_cpu/stage1_atomic.
-    parser = TrlParser((SolarArguments, GRPOConfig, ModelConfig))
-    parser.error = refuse  # one line instead of argparse's usage of 300 keys
-    parser.set_defaults_with_config(output_dir=default_output(sys.argv))
-    try:
-        solar, config, model_config = parser.parse_args_and_config()
-    except ValueError as error:  # a value that TRL or transformers refuses
-        raise ConfigError(str(error).splitlines()[0]) from error
-    if config.disable_tqdm:
-        transformers_logging.disable_progress_bar()
-    if solar.processes not in (None, config.world_size):
-        raise InputError(
-            f"{config.world_size} processes run, {solar.processes} were asked for",
-            hint="on a CPU use torchrun: accelerate launch starts one process there and says nothing",
-        )
-    if model_config.model_name_or_path is None:
-        raise InputError("key 'model_name_or_path' is missing", hint="name the policy's folder")
+    solar, config, model_config = read_recipe((SolarArguments, GRPOConfig, ModelConfig))
 
     # 2. The dataset: one row a candidate, N rows a group, with its credit.
     data = load_replay(

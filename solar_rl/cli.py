@@ -19,6 +19,7 @@ from solar_rl.cli_hub import publish
 from solar_rl.cli_judging import calibrate, evaluate, parse
 from solar_rl.cli_options import DryRun, Json, Out, Overrides, Rows
 from solar_rl.cli_sources import export, import_candidates, inspect
+from solar_rl.cli_train import train
 from solar_rl.errors import InputError, SolarError
 
 app = App(
@@ -28,7 +29,7 @@ app = App(
     help_format="markdown",
     suppress_keyboard_interrupt=False,
 )
-for verb in (inspect, export, import_candidates, diff, parse, evaluate, calibrate, publish):
+for verb in (inspect, export, import_candidates, diff, parse, evaluate, calibrate, publish, train):
     app.command(verb)
 
 
@@ -272,25 +273,6 @@ def report(dataset: Path, /, *, dry_run: DryRun = False) -> None:
     from solar_rl import commands
 
     commands.report(dataset, dry_run=dry_run)
-
-
-@app.command
-def train(recipe: str, /, *extra: Overrides, processes: int | None = None, dry_run: DryRun = False) -> None:
-    """Run a training recipe; prints the command that it runs.
-
-    Example: `solar-rl train phone_cpu/stage1_atomic --dataset runs/phone-1.0.0 --max_steps 10`
-
-    Args:
-        recipe: A recipe YAML, or the name of a shipped one.
-        extra: Fields of the recipe, such as --learning_rate 1e-6; they win over the file.
-        processes: Number of processes (default: one a GPU, or one).
-        dry_run: Print the command, and don't run it.
-    """
-    from solar_rl.train.launch import launch
-
-    code = launch(recipe, extra, dry_run=dry_run, processes=processes)
-    if code:
-        raise SystemExit(code)
 
 
 @app.command

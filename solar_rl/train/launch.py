@@ -1,89 +1,63 @@
 """Start a training recipe: check it, print the command, run it. Nothing heavy is imported here.
 
-A mistake in the recipe or on the command line is found before torch is: keys and values are compared with the
-fields of the dataclasses that the recipe script parses, read from their source files.
+A mistake in the recipe or on the command line is found before torch is (``solar_rl.train.keys``), and the
+script itself checks the same again, for those who start it on their own.
 """
 
 from __future__ import annotations
 
-import ast
 import difflib
 import importlib.util
+import os
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from solar_rl.errors import ConfigError, InputError, MissingExtra
 from solar_rl.shipped import shipped_path
+from solar_rl.train.keys import SCRIPTS, is_true, read_settings, whole
 from solar_rl.yaml_file import read_yaml
 
-SCRIPT = "grpo.py"
-_LIBRARIES = {  # a class after those it inherits from: its fields replace theirs
-    "transformers": ("training_args.py",),
-    "trl": ("trainer/base_config.py", "trainer/grpo_config.py", "trainer/model_config.py"),
-}
-_CLASSES = {"SolarArguments", "GRPOConfig", "_BaseConfig", "ModelConfig", "TrainingArguments"}
+ACCELERATE = "accelerate"
+"""Folder of recipes/ that holds accelerate's own configs, and no recipes."""
 _PACKAGES = ("torch", "transformers", "trl", "accelerate")
-_TRUTHS = {"yes", "true", "t", "y", "1", "no", "false", "f", "n", "0"}
-"""Words that transformers' parser reads as a bool, in any case."""
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 """ORG/NAME, the shape of a model's id on the Hub."""
+_ROWS = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 1}
+"""Keys whose product with the number of processes is the rows of an update, with TRL's defaults."""
 
 
-def _read_bool(word: str) -> None:
-    if word.lower() not in _TRUTHS:
-        raise ValueError(word)
-
-
-_KINDS: dict[str, tuple[str, Callable[[str], object]]] = {
-    "int": ("a whole number", int),
-    "float": ("a number", float),
-    "bool": ("true or false", _read_bool),
-}
-
-
-class Field(NamedTuple):
-    """What a recipe's key takes, as far as its dataclass says it plainly.
+@dataclass(frozen=True)
+class Machines:
+    """Where this machine stands among those that train together.
 
     Args:
-        kind: ``int``, ``float`` or ``bool``; any other annotation is not checked here.
-        choices: The only values it takes; empty: any.
-        optional: Whether ``none`` is a value.
+        count: Number of machines.
+        rank: Number of this one, from 0.
+        host: HOST:PORT of the first, where there are several.
     """
 
-    kind: str
-    choices: tuple[str, ...] = ()
-    optional: bool = False
+    count: int = 1
+    rank: int = 0
+    host: str | None = None
 
-    def problem(self, value: object) -> str | None:
-        """Say what was expected where a value isn't it.
 
-        >>> Field("float").problem("abc")
-        'a number'
-        >>> Field("str", ("solar", "sparse")).problem("nope")
-        'one of solar, sparse'
-        """
-        word = str(value)
-        if self.optional and word.lower() in ("none", "null"):
-            return None
-        if self.choices:
-            return None if word in self.choices else f"one of {', '.join(self.choices)}"
-        if self.kind not in _KINDS:
-            return None
-        expected, read = _KINDS[self.kind]
-        try:
-            read(word)
-        except ValueError:
-            return expected
-        return None
+ALONE = Machines()
 
 
 def launch(
-    recipe: str | Path, extra: Sequence[str] = (), *, dry_run: bool = False, processes: int | None = None
+    recipe: str | Path,
+    extra: Sequence[str] = (),
+    *,
+    dry_run: bool = False,
+    processes: int | None = None,
+    accelerate: str | None = None,
+    machines: Machines = ALONE,
 ) -> int:
     """Run a training recipe in processes of its own.
 
@@ -91,22 +65,32 @@ def launch(
         recipe: A YAML file, or the name of a shipped one, such as ``phone_cpu/stage1_atomic``.
         extra: Overrides as command-line words: ``["--max_steps", "10"]``.
         dry_run: Print the command to stdout and don't run it.
-        processes: Number of processes (default: one for each GPU, or one).
+        processes: Number of processes on all machines together (default: one for each GPU, or one).
+        accelerate: A config of accelerate, or the name of a shipped one, such as ``fsdp2``: GPUs only.
+        machines: This machine's place among several.
 
     Returns:
         The exit code of the run.
 
     Raises:
-        ConfigError: No such recipe, or an unknown key or a wrong value in it or among the overrides.
-        InputError: The dataset or the policy isn't there.
+        ConfigError: No such recipe or accelerate config, an unknown key or a wrong value, or processes that
+            don't add up to the recipe's ``rows_per_update``.
+        InputError: The dataset or the policy isn't there, or a GPU config is to run without a GPU.
         MissingExtra: torch, transformers, trl or accelerate isn't installed.
     """
     for package in _PACKAGES:
         if importlib.util.find_spec(package) is None:
             raise MissingExtra(f"training ({package})", "train")
     path = find_recipe(recipe)
-    settings = check_settings(path, extra)
-    command = make_command(path, extra, settings, processes)
+    settings = read_settings(path, extra)
+    check_inputs(settings, str(path))
+    config = find_accelerate(accelerate, settings) if accelerate else None
+    gpus = 0 if is_true(settings.get("use_cpu")) else _gpu_count()
+    if config and not gpus and not dry_run:
+        raise InputError("no GPU is here", where=str(config), hint="add --dry-run to see the command alone")
+    count = processes or _processes(gpus, config, machines)
+    check_rows(settings, str(path), count)
+    command = make_command(path, extra, settings, count, accelerate=config, machines=machines)
     print(f"$ {shlex.join(command)}", file=sys.stdout if dry_run else sys.stderr, flush=True)
     return 0 if dry_run else subprocess.run(command, check=False).returncode
 
@@ -120,115 +104,104 @@ def find_recipe(recipe: str | Path) -> Path:
     path = Path(recipe)
     if path.is_file():
         return path
-    try:
-        return shipped_path("recipes", f"{path.with_suffix('')}.yaml")
-    except InputError:
-        root = shipped_path("recipes")
-        names = sorted(str(p.relative_to(root).with_suffix("")) for p in root.glob("*/*.yaml"))
-        close = difflib.get_close_matches(str(recipe), names, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"shipped recipes: {', '.join(names)}"
-        raise ConfigError("no such recipe", where=str(recipe), hint=hint) from None
+    names = recipe_names()
+    name = str(path.with_suffix("")) if path.suffix in (".yaml", ".yml") else str(path)
+    if name in names:
+        return shipped_path("recipes", f"{name}.yaml")
+    raise ConfigError("no such recipe", where=str(recipe), hint=_nearest(str(recipe), names, "recipes"))
 
 
-def check_settings(path: Path, extra: Sequence[str]) -> dict[str, Any]:
-    """Return the recipe's keys with the overrides put over them.
+def recipe_names() -> list[str]:
+    """List the shipped recipes, such as ``phone_cpu/stage1_atomic``."""
+    root = shipped_path("recipes")
+    found = (path.relative_to(root).with_suffix("") for path in root.glob("*/*.yaml"))
+    return sorted(str(name) for name in found if name.parent.name != ACCELERATE)
+
+
+def find_accelerate(config: str, settings: Mapping[str, Any]) -> Path:
+    """Return the file that a path or the name of a shipped accelerate config means.
 
     Raises:
-        ConfigError: A key is unknown (with a suggestion), a value is none that its key takes, or an override
-            is no ``--key value``.
-        InputError: The dataset isn't there, or the policy is neither a folder nor an id on the Hub.
+        ConfigError: There is none, or the recipe runs on a CPU, where accelerate shards nothing.
+        MissingExtra: It needs deepspeed, which isn't installed.
     """
-    written, given = read_yaml(path), parse_overrides(extra)
-    fields = known_fields()
-    for found, where in ((written, str(path)), (given, "command line")):
-        for key, value in found.items():
-            _check_setting(fields, key, value, where)
-    settings = {**written, **given}
-    _check_inputs(settings, str(path))
+    path = Path(config)
+    if not path.is_file():
+        names = sorted(each.stem for each in shipped_path("recipes", ACCELERATE).glob("*.yaml"))
+        if config not in names:
+            hint = _nearest(config, names, "accelerate configs")
+            raise ConfigError("no such accelerate config", where=config, hint=hint)
+        path = shipped_path("recipes", ACCELERATE, f"{config}.yaml")
+    if is_true(settings.get("use_cpu")):
+        hint = "leave --accelerate out: several processes on a CPU are started by torchrun (--processes 2)"
+        raise ConfigError("accelerate's configs are for GPUs", where=str(path), hint=hint)
+    return path
+
+
+def _nearest(word: str, names: Sequence[str], kind: str) -> str:
+    close = difflib.get_close_matches(word, names, n=1)
+    return f"did you mean '{close[0]}'?" if close else f"shipped {kind}: {', '.join(names)}"
+
+
+def _processes(gpus: int, config: Path | None, machines: Machines) -> int:
+    if gpus or config is None:
+        return max(gpus, 1) * machines.count
+    return int(read_yaml(config).get("num_processes", 1))  # a dry run on a machine without GPUs
+
+
+def check_arguments(words: Sequence[str]) -> dict[str, Any]:
+    """Check the words that a recipe script was started with, and return their settings.
+
+    Args:
+        words: What follows the script's name: ``--config FILE`` and overrides.
+
+    Raises:
+        ConfigError: A key or value is wrong, or the rows of an update don't add up.
+        InputError: The dataset or the policy isn't there.
+    """
+    words, path = list(words), None
+    if "--config" in words[:-1]:
+        place = words.index("--config")
+        path = Path(words[place + 1])
+        del words[place : place + 2]
+    settings = read_settings(path, words)
+    where = str(path) if path else "command line"
+    check_inputs(settings, where)
+    check_rows(settings, where, int(os.environ.get("WORLD_SIZE", "1")))
     return settings
 
 
-def _check_setting(fields: Mapping[str, Field], key: str, value: object, where: str) -> None:
-    known = known_keys(fields)
-    if key not in known:
-        close = difflib.get_close_matches(key, sorted(known), n=1)
-        hint = f"did you mean '{close[0]}'?" if close else "keys: docs/training.md"
-        raise ConfigError(f"unknown key '{key}'", where=where, hint=hint)
-    expected = fields[key].problem(value) if key in fields else None
-    if expected:
-        near = difflib.get_close_matches(str(value), fields[key].choices, n=1)
-        advice = f"did you mean '{near[0]}'?" if near else None
-        raise ConfigError(f"'{key}' is '{value}', expected {expected}", where=where, hint=advice)
-
-
-def parse_overrides(words: Sequence[str]) -> dict[str, str]:
-    """Read ``--key value``, ``--key=value`` and bare ``--flag`` words; of a repeated key the last one wins.
+def check_rows(settings: Mapping[str, Any], where: str, processes: int) -> None:
+    """Make sure that an update has as many rows as the recipe's ``rows_per_update`` says.
 
     Raises:
-        ConfigError: A word belongs to no key.
-
-    >>> parse_overrides(["--max-steps", "10", "--credit=sparse", "--use_cpu"])
-    {'max_steps': '10', 'credit': 'sparse', 'use_cpu': 'true'}
+        ConfigError: It hasn't; the hint names the accumulation that fits.
     """
-    found: dict[str, list[str]] = {}
-    values: list[str] | None = None
-    for word in words:
-        if word.startswith("--"):
-            key, has_value, value = word[2:].partition("=")
-            values = found[key.replace("-", "_")] = [value] if has_value else []
-        elif values is None:
-            raise ConfigError(f"'{word}' belongs to no key", where="command line", hint="write --key value")
-        else:
-            values.append(word)
-    return {key: " ".join(words) if words else "true" for key, words in found.items()}
+    wanted = str(settings.get("rows_per_update", "none"))
+    if wanted.lower() in ("none", "null"):
+        return
+    rows, steps = (whole(settings, key, default) for key, default in _ROWS.items())
+    if processes * rows * steps == int(wanted):
+        return
+    fitting, rest = divmod(int(wanted), processes * rows)
+    hint = f"add --gradient_accumulation_steps {fitting}"
+    if rest:
+        hint = f"{processes} processes and per_device_train_batch_size must divide {wanted} together"
+    shown = f"{processes} processes x {rows} rows x {steps} accumulation steps"
+    raise ConfigError(
+        f"{shown} make {processes * rows * steps} rows an update, but rows_per_update is {wanted}",
+        where=where,
+        hint=hint,
+    )
 
 
-def known_keys(fields: Mapping[str, Field]) -> set[str]:
-    """Return every key that a recipe may hold: the fields, ``no_`` before a bool, and TRL's ``env``."""
-    return {*fields, *(f"no_{name}" for name, field in fields.items() if field.kind == "bool"), "env"}
+def check_inputs(settings: Mapping[str, Any], where: str) -> None:
+    """Make sure that the dataset is there, and the policy a folder or an id on the Hub.
 
-
-def known_fields() -> dict[str, Field]:
-    """Return every field that the recipe script takes, read from source without importing torch."""
-    files = [*_library_files(), shipped_path("recipes", SCRIPT)]
-    return {name: field for file in files for name, field in _dataclass_fields(file)}
-
-
-def _library_files() -> Iterator[Path]:
-    for package, files in _LIBRARIES.items():
-        spec = importlib.util.find_spec(package)
-        if spec is None or spec.origin is None:
-            raise MissingExtra(f"training ({package})", "train")
-        yield from (Path(spec.origin).parent / file for file in files)
-
-
-def _dataclass_fields(file: Path) -> Iterator[tuple[str, Field]]:
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ClassDef) and node.name in _CLASSES:
-            for line in node.body:
-                if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
-                    yield line.target.id, _read_field(line)
-
-
-def _read_field(line: ast.AnnAssign) -> Field:
-    annotation = ast.unparse(line.annotation)
-    kind = annotation.removesuffix(" | None")
-    literal = re.fullmatch(r"Literal\[([^|\[\]]*)\]", kind)
-    choices = ast.literal_eval(f"({literal[1]},)") if literal else _metadata_choices(line)
-    return Field(kind, tuple(map(str, choices)), optional=kind != annotation)
-
-
-def _metadata_choices(line: ast.AnnAssign) -> list[Any]:
-    """Return what ``field(metadata={"choices": [...]})`` lists; a list made by code is not read."""
-    for node in ast.walk(line):
-        if isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                if isinstance(key, ast.Constant) and key.value == "choices" and isinstance(value, ast.List):
-                    return list(ast.literal_eval(value))
-    return []
-
-
-def _check_inputs(settings: Mapping[str, Any], where: str) -> None:
+    Raises:
+        ConfigError: Neither is named.
+        InputError: One isn't there; where a shipped recipe makes it, the hint names that.
+    """
     for key in ("dataset", "model_name_or_path"):
         if not settings.get(key):
             raise ConfigError(f"key '{key}' is missing", where=where, hint=f"add --{key} FOLDER")
@@ -238,32 +211,87 @@ def _check_inputs(settings: Mapping[str, Any], where: str) -> None:
             "is no built dataset (it has no manifest.json)", where=dataset, hint="make it with solar-rl build"
         )
     folder = Path(policy)
-    if not folder.is_dir() and (folder.exists() or not _HUB_ID.fullmatch(policy)):
-        hint = "a later stage starts from an earlier one's output_dir: run that first, or name another folder"
-        raise InputError("no such policy folder", where=policy, hint=f"{hint}, or ORG/NAME on the Hub")
+    if folder.is_dir() or (not folder.exists() and _HUB_ID.fullmatch(policy)):
+        return
+    earlier = maker_of(policy)
+    hint = "a later stage starts from an earlier one's output_dir: run that first"
+    if earlier:
+        hint = f"it is what this makes, so run it first: solar-rl train {earlier}"
+    raise InputError(
+        "no such policy folder", where=policy, hint=f"{hint}, or name another folder, or ORG/NAME on the Hub"
+    )
+
+
+def maker_of(folder: str) -> str | None:
+    """Return the shipped recipe whose run goes to a folder where it names no output_dir.
+
+    >>> maker_of("./runs/phone_cpu/stage1_atomic")
+    'phone_cpu/stage1_atomic'
+    """
+    name = str(Path(folder)).removeprefix("runs/")
+    return name if name in recipe_names() else None
 
 
 def make_command(
-    path: Path, extra: Sequence[str], settings: Mapping[str, Any], processes: int | None
+    path: Path,
+    extra: Sequence[str],
+    settings: Mapping[str, Any],
+    processes: int | None,
+    *,
+    accelerate: Path | None = None,
+    machines: Machines = ALONE,
 ) -> list[str]:
     """Return the words that run the recipe.
 
     One process: plain Python. Several on a CPU: torchrun, because accelerate starts one there and says
-    nothing. On GPUs: accelerate.
+    nothing. On GPUs: accelerate, with the config's kind of sharing, or plain data parallel.
     """
-    script = str(shipped_path("recipes", SCRIPT))
-    gpus = 0 if str(settings.get("use_cpu", "")).lower() in ("true", "1", "yes") else _gpu_count()
-    count = processes or max(gpus, 1)
-    words = ["--config", str(path), *extra, "--processes", str(count)]
-    if gpus:
-        accelerate = ["accelerate.commands.launch", "--num_processes", str(count), "--num_machines", "1"]
-        accelerate += ["--mixed_precision", "no", "--dynamo_backend", "no"]  # the recipe's own keys decide
-        accelerate += ["--multi_gpu"] if count > 1 else []
-        return [sys.executable, "-m", *accelerate, script, *words]
+    script = str(shipped_path("recipes", SCRIPTS[str(settings.get("trainer", "grpo"))]))
+    gpus = 0 if is_true(settings.get("use_cpu")) else _gpu_count()
+    count = processes or _processes(gpus, accelerate, machines)
+    words = [script, "--config", str(path), *extra, "--processes", str(count)]
+    if gpus or accelerate:
+        return [sys.executable, "-m", *_accelerate_words(count, accelerate, machines), *words]
     if count > 1:
-        torchrun = ["torch.distributed.run", "--standalone", "--nproc_per_node", str(count)]
-        return [sys.executable, "-m", *torchrun, script, *words]
-    return [sys.executable, script, *words]
+        return [sys.executable, "-m", *_torchrun_words(count, machines), *words]
+    return [sys.executable, *words]
+
+
+def _accelerate_words(count: int, config: Path | None, machines: Machines) -> list[str]:
+    words = ["accelerate.commands.launch"]
+    words += ["--config_file", str(config)] if config else []
+    words += ["--num_processes", str(count), "--num_machines", str(machines.count)]
+    if machines.host:
+        host, port = _address(machines.host)
+        words += ["--machine_rank", str(machines.rank), "--main_process_ip", host]
+        words += ["--main_process_port", port]
+    if config is None:
+        words += ["--mixed_precision", "no", "--dynamo_backend", "no"]  # the recipe's own keys decide
+        words += ["--multi_gpu"] if count > 1 else []
+    return words
+
+
+def _torchrun_words(count: int, machines: Machines) -> list[str]:
+    here, rest = divmod(count, machines.count)
+    if rest:
+        raise ConfigError(
+            f"{count} processes can't be shared by {machines.count} machines", where="--processes"
+        )
+    words = ["torch.distributed.run"]
+    if machines.host:
+        host, port = _address(machines.host)
+        words += ["--nnodes", str(machines.count), "--node_rank", str(machines.rank)]
+        words += ["--master_addr", host, "--master_port", port]
+    else:
+        words += ["--standalone"]
+    return [*words, "--nproc_per_node", str(here)]
+
+
+def _address(host: str) -> tuple[str, str]:
+    name, _, port = host.rpartition(":")
+    if not name or not port.isdigit():
+        raise ConfigError(f"'{host}' is no HOST:PORT", where="--host", hint="such as node1:29500")
+    return name, port
 
 
 def _gpu_count() -> int:

@@ -1,0 +1,52 @@
+"""Parse a recipe as TRL does, for the scripts in recipes/: checked first, wrong values in one line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import trl
+from transformers.utils import logging as transformers_logging
+
+from solar_rl.errors import ConfigError, InputError
+from solar_rl.train.launch import check_arguments, default_output
+
+TrlParser: Any = trl.TrlParser  # type: ignore[attr-defined]
+
+
+def read_recipe(classes: Sequence[type], words: Sequence[str] | None = None) -> tuple[Any, ...]:
+    """Return one object for each dataclass: our arguments, TRL's config, TRL's model config.
+
+    A recipe that names no output_dir goes to its own place, such as ``runs/phone_cpu/stage1_atomic``.
+
+    Args:
+        classes: The dataclasses, in this order.
+        words: What follows the script's name (default: the command line's).
+
+    Raises:
+        ConfigError: An unknown key, a value that isn't taken, or rows that don't add up.
+        InputError: The dataset or the policy isn't there, or another number of processes runs.
+    """
+    words = sys.argv[1:] if words is None else list(words)
+    parser = TrlParser(tuple(classes))
+    if not {"-h", "--help"} & set(words):
+        check_arguments(words)
+        parser.error = _refuse  # one line instead of argparse's usage of 300 keys
+    parser.set_defaults_with_config(output_dir=default_output(words))
+    try:
+        solar, config, model = parser.parse_args_and_config(words)
+    except ValueError as error:  # a value that TRL or transformers refuses
+        raise ConfigError(str(error).splitlines()[0]) from error
+    if config.disable_tqdm:
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    if solar.processes not in (None, config.world_size):
+        raise InputError(
+            f"{config.world_size} processes run, {solar.processes} were asked for",
+            hint="on a CPU use torchrun: accelerate launch starts one process there and says nothing",
+        )
+    return solar, config, model
+
+
+def _refuse(message: str) -> NoReturn:
+    raise ConfigError(message.splitlines()[0], where="command line")
