@@ -4,5 +4,17 @@ from __future__ import annotations
 
 from solar_rl.pipeline.build import Built, Options, Submitted, build, finish_submitted, plan
 from solar_rl.pipeline.keys import portable
+from solar_rl.pipeline.sample import Sampled, forecast, sample
 
-__all__ = ["Built", "Options", "Submitted", "build", "finish_submitted", "plan", "portable"]
+__all__ = [
+    "Built",
+    "Options",
+    "Sampled",
+    "Submitted",
+    "build",
+    "finish_submitted",
+    "forecast",
+    "plan",
+    "portable",
+    "sample",
+]

@@ -22,7 +22,7 @@ from solar_rl.pipeline.preview import write_preview
 from solar_rl.pipeline.reuse import Base, reuse_tables
 from solar_rl.pipeline.settle import Settled
 from solar_rl.pipeline.tables import read_notes
-from solar_rl.pipeline.work import WORK, claim, locked, swap, write_atomically
+from solar_rl.pipeline.work import WORK, claim, disk_told, locked, swap, write_atomically
 from solar_rl.prompts import settled, tried
 from solar_rl.schema import Reject
 from solar_rl.store.manifest import (
@@ -104,7 +104,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class Prepared:
     """A build before anything is written: what it would make, and what it can start from."""
 
     config: DatasetConfig
@@ -124,6 +124,7 @@ class _Prepared:
 
     @property
     def stages_to_run(self) -> tuple[str, ...]:
+        """Return the stages that a finished version doesn't give."""
         if self.current:
             return ()
         if self.base is None:
@@ -131,6 +132,7 @@ class _Prepared:
         return tuple(stage for stage in STAGES if not self.base.same(self.keys, stage))
 
     def job(self) -> Job:
+        """Return the build as every process that takes part in it must know it."""
         source = self.config.source
         config = self.config
         if source.path is not None:
@@ -164,8 +166,8 @@ def build(
         InputError: The config's builder or sampler refuses its settings, or ``out`` can't be used.
         CheckFailed: Too many records of the source are broken.
     """
-    try:
-        made = _prepare(
+    with disk_told(out):
+        made = prepare(
             config, out, options or Options()
         )  # before the lock: it may take long, and changes nothing
         with locked(out):
@@ -177,12 +179,6 @@ def build(
         from solar_rl.pipeline.executors import submit
 
         return Submitted(out, done.build_id, submit(done))  # unlocked: the jobs may begin at once
-    except OSError as error:
-        raise InputError(
-            error.strerror or str(error),
-            where=str(error.filename or out),
-            hint="mend the cause and run the same command again: it goes on where it stopped",
-        ) from error
 
 
 def finish_submitted(job: Job) -> None:
@@ -195,7 +191,7 @@ def finish_submitted(job: Job) -> None:
 
 def plan(config: DatasetConfig, out: Path, *, options: Options | None = None) -> dict[str, Any]:
     """Say what ``build`` would do and why, without doing it."""
-    made = _prepare(config, out, options or Options())
+    made = prepare(config, out, options or Options())
     job = made.job()
     told: dict[str, Any] = {
         "dataset": f"{config.name} {config.version}",
@@ -229,7 +225,8 @@ def plan(config: DatasetConfig, out: Path, *, options: Options | None = None) ->
     return told
 
 
-def _prepare(config: DatasetConfig, out: Path, options: Options) -> _Prepared:
+def prepare(config: DatasetConfig, out: Path, options: Options) -> Prepared:
+    """Check a build's config and work out its keys, and what it can start from; changes nothing."""
     builder = load_builder(config.source)
     check_verifier(config.validity)
     get_format(config.prompt.format)  # an unknown format is told before any work starts
@@ -247,7 +244,7 @@ def _prepare(config: DatasetConfig, out: Path, options: Options) -> _Prepared:
     there = _dataset_in(out, config.name)
     base = None if _is_current(out, there, keys.build_id) else _find_base(config, out, keys, options.base)
     kept = cache if options.use_cache else None
-    return _Prepared(config, out, builder, keys, origin, hashes, kept, there, base)
+    return Prepared(config, out, builder, keys, origin, hashes, kept, there, base)
 
 
 def _source_entry(name: str, path: Path, hashes: FileHashes) -> FileEntry:
@@ -256,7 +253,7 @@ def _source_entry(name: str, path: Path, hashes: FileHashes) -> FileEntry:
     return FileEntry(path=name, sha256=hashes.sha256(path), bytes=path.stat().st_size)
 
 
-def _run(made: _Prepared, progress: Progress) -> Built | Job:
+def _run(made: Prepared, progress: Progress) -> Built | Job:
     """Do what is to be done here; what is to be submitted is handed back."""
     if made.current:
         assert made.there is not None
@@ -298,21 +295,22 @@ def _run(made: _Prepared, progress: Progress) -> Built | Job:
     )
 
 
-def _make_tables(made: _Prepared, job: Job, progress: Progress) -> None:
+def _make_tables(made: Prepared, job: Job, progress: Progress) -> None:
     """Read, sample, and write every table: by as many workers as the config says."""
-    _run_phase(job, "sample", len(made.builder.shards()), progress)
+    run_everywhere(job, "sample", len(made.builder.shards()), progress)
     builder = job.builder()
     settled = job.settled(builder)
     if not settled.episodes.height:
         raise _nothing_built(settled, made.config)
     little = job.units.bytes() < WORKERS_WRITE_FROM
     with prepared():
-        _run_phase(job, "write", 1 if little else job.config.executor.workers, lambda standing: None)
+        run_everywhere(job, "write", 1 if little else job.config.executor.workers, lambda standing: None)
     origin = replace(made.origin, filtered=builder.filtered())
     close_version(job.stage, origin, settled.rejects, read_notes(job.notes))
 
 
-def _run_phase(job: Job, phase: Phase, most: int, progress: Progress) -> None:
+def run_everywhere(job: Job, phase: Phase, most: int, progress: Progress) -> None:
+    """Do a phase with as many workers as the config says, at most ``most``, and wait for it."""
     workers = min(job.config.executor.workers, max(1, most))
     if workers == 1 and job.config.executor.type != "ray":
         run_phase(job, phase, 0, 1, progress)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from solar_rl.errors import CheckFailed, InputError, MissingExtra, SolarError
-from solar_rl.pipeline.phases import Job, Phase, Slate, Standing, run_watched, slates
+from solar_rl.pipeline.phases import COUNTS, Job, Phase, Slate, Standing, run_watched, slates
 
 if TYPE_CHECKING:
     from datatrove.executor.slurm import SlurmPipelineExecutor
@@ -226,13 +226,8 @@ def _slurm_chain(job: Job, folder: Path) -> list[SlurmPipelineExecutor]:
 
 def _together(ranks: dict[str, Standing]) -> Standing:
     found = ranks.values()
-    return Standing(
-        os.getpid(),
-        episodes=sum(rank.episodes for rank in found),
-        asked=sum(rank.asked for rank in found),
-        hits=sum(rank.hits for rank in found),
-        done=all(rank.done for rank in found),
-    )
+    counts = {name: sum(getattr(rank, name) for rank in found) for name in COUNTS}
+    return Standing(os.getpid(), **counts, done=all(rank.done for rank in found))
 
 
 def _raise_first(ranks: dict[str, Standing]) -> None:

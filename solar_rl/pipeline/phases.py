@@ -93,6 +93,12 @@ class Standing:
         episodes: Finished episodes, those that were kept included.
         asked: Candidates asked for.
         hits: How many of them the cache knew.
+        contexts: Prompts read: a step once, or once a candidate that has a history of its own.
+        candidates: Answers drawn.
+        tokens: Their tokens, where known.
+        unparsed: How many of them are no action.
+        judged: How many were judged, to tell how it goes.
+        valid: How many of those are valid.
         done: Whether it is through.
         error: What stopped it, as ``SolarError`` spells it: message, where, hint, exit code.
     """
@@ -101,10 +107,18 @@ class Standing:
     episodes: int = 0
     asked: int = 0
     hits: int = 0
+    contexts: int = 0
+    candidates: int = 0
+    tokens: int = 0
+    unparsed: int = 0
+    judged: int = 0
+    valid: int = 0
     done: bool = False
     error: dict[str, str | int | None] | None = None
 
 
+COUNTS = ("episodes", "asked", "hits", "contexts", "candidates", "tokens", "unparsed", "judged", "valid")
+"""Fields of a standing that add up over ranks."""
 Progress = Callable[[Standing], None]
 """Called with the standing each time an episode is finished."""
 
@@ -122,6 +136,7 @@ def run_phase(job: Job, phase: Phase, rank: int, world: int, progress: Progress)
 
 
 def _sample(job: Job, builder: Builder, rank: int, world: int, progress: Progress) -> None:
+    from solar_rl.pipeline.watch import Watch
     from solar_rl.sampling.base import close
     from solar_rl.sampling.cache import Cached, open_sampler
 
@@ -139,7 +154,8 @@ def _sample(job: Job, builder: Builder, rank: int, world: int, progress: Progres
         progress(standing)
 
     try:
-        run_rank(job.config, builder, make_sampler, job.units, rank, world, advance)
+        saw = Watch(job.config, standing).saw
+        run_rank(job.config, builder, make_sampler, job.units, rank, world, advance, saw)
     finally:
         for each in sampler:
             close(each)

@@ -23,6 +23,8 @@ from solar_rl.schema import Candidate, Episode, Reject
 
 Progress = Callable[[int], None]
 """Called with the number of episodes that were just finished."""
+Saw = Callable[[Episode, Sequence[Candidate]], None]
+"""Called with each episode that was just sampled."""
 
 
 @dataclass
@@ -55,6 +57,7 @@ def run_rank(
     rank: int,
     world: int,
     progress: Progress,
+    saw: Saw = lambda episode, candidates: None,
 ) -> None:
     """Finish every unit of a rank's shards; those that an earlier run finished are kept.
 
@@ -64,7 +67,7 @@ def run_rank(
         CheckFailed: More records are broken than ``source.max_reject_rate`` allows.
     """
     shards = range(rank, len(builder.shards()), world)
-    _Rank(config, builder, store, shards, progress, alone=world == 1).run(make_sampler)
+    _Rank(config, builder, store, shards, progress, alone=world == 1).run(make_sampler, saw)
 
 
 class _Rank:
@@ -84,7 +87,7 @@ class _Rank:
         self._parts: deque[_Part] = deque()
         self._tally = Tally(builder.source.max_reject_rate) if alone else None
 
-    def run(self, make_sampler: Callable[[], Sampler]) -> None:
+    def run(self, make_sampler: Callable[[], Sampler], saw: Saw) -> None:
         episodes = self._missing_episodes()
         first = next(episodes, None)
         if first is not None:
@@ -93,6 +96,7 @@ class _Rank:
                 self._parts[0].episodes.append(episode)
                 self._parts[0].candidates += candidates
                 self._save_complete()
+                saw(episode, candidates)
                 self._progress(1)
         self._save_complete()
 

@@ -103,6 +103,19 @@ def locked(out: Path) -> Iterator[None]:
         lock_path.unlink(missing_ok=True)
 
 
+@contextmanager
+def disk_told(out: Path) -> Iterator[None]:
+    """Tell what the disk refuses as the user's to mend."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            error.strerror or str(error),
+            where=str(error.filename or out),
+            hint="mend the cause and run the same command again: it goes on where it stopped",
+        ) from error
+
+
 def claim(out: Path) -> None:
     """Make sure that a folder may be written to: new, empty, an unfinished build, or a dataset.
 

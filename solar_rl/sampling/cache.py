@@ -16,6 +16,7 @@ import uuid
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -245,6 +246,32 @@ def open_sampler(config: DatasetConfig, folder: Path | None, identity: str) -> S
     if folder is None or config.sampler.type not in COSTLY:
         return make()
     return Cached(make, identity, config.sampler.digest(), folder / "requests")
+
+
+@contextmanager
+def known_answers(
+    config: DatasetConfig, folder: Path | None, identity: str
+) -> Iterator[Callable[[Request], int]]:
+    """Yield what tells how many answers of a request are known; no sampler is set up, nothing is written.
+
+    Args:
+        config: The dataset description.
+        folder: The cache folder; None: no cache.
+        identity: What stands for the sampler and its model.
+    """
+    if folder is None or config.sampler.type not in COSTLY or not (folder / "requests").is_dir():
+        yield lambda request: 0
+        return
+    store = RequestStore(folder / "requests")
+
+    def known(request: Request) -> int:
+        base = request.seed & ~_SEEDS
+        found = store.get(_request_key(identity, request, base))
+        first = request.seed - base
+        return sum(number in found for number in range(first, first + request.n))
+
+    yield known
+    store.close()
 
 
 def _stretches(request: Request, base: int, missing: list[int]) -> Iterator[Request]:
