@@ -75,6 +75,11 @@ class Environment(ABC):
         """Return the share of the goal that is reached, in [0, 1]; None where nobody can tell."""
         return None
 
+    @property
+    def steps_left(self) -> int | None:
+        """Return how many actions an expert would need from here; None where nobody can tell."""
+        return None
+
     def close(self) -> None:
         """Let go of processes and files; closing twice is fine."""
         return None

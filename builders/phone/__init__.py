@@ -13,7 +13,7 @@ from solar_rl.environment import Observation
 from solar_rl.schema import Episode, Reject, Step
 
 from .draw import BUCKETS, EpisodeSpec, PhoneOptions, Shot, draw_episode
-from .env import PhoneEnv, expert_action
+from .env import PhoneEnv, expert_action, make_environment
 from .goals import Goal
 from .render import render
 from .templates import TEMPLATES
@@ -34,6 +34,7 @@ __all__ = [
     "PhoneOptions",
     "draw_episode",
     "expert_action",
+    "make_environment",
 ]
 
 

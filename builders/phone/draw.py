@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from solar_rl.config import Config
+from solar_rl.config.source import Split
 from solar_rl.errors import ConfigError
 
 from .apps import APPS
@@ -57,6 +58,8 @@ class PhoneOptions(Config):
     """Every goal that needs one of these apps belongs to the test split."""
     unseen_templates: tuple[str, ...] = ()
     """Every goal made from one of these templates (such as clock.alarm) belongs to the test split."""
+    only: Split | None = None
+    """Draw goals of this split alone, such as test to measure on goals that no training split has."""
 
     @model_validator(mode="after")
     def _fits(self) -> PhoneOptions:
@@ -124,6 +127,8 @@ def draw_episode(options: PhoneOptions, index: int) -> tuple[EpisodeSpec, list[S
     for _ in range(_TRIES):
         goal = draw_goal(phone, rng, bucket)
         split = split_of(goal, options)
+        if options.only not in (None, split):
+            continue
         spec = EpisodeSpec(
             f"phone-{options.seed}-{index:06d}",
             phone_seed,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, get_args
 
 from solar_rl.actions import Action
+from solar_rl.config import validate_config
 from solar_rl.environment import Environment, Observation
 from solar_rl.errors import InputError
 
@@ -110,6 +113,33 @@ class PhoneEnv(Environment):
     def progress(self) -> float:
         """Return the share of the goal that is reached, in [0, 1]; 1 for a success."""
         return 1.0 if self.success else self.task.progress(self.phone)
+
+    @property
+    def steps_left(self) -> int | None:
+        """Return how many actions the expert would need from here, the last ``finished`` included.
+
+        The expert acts on a copy of the phone; None where it doesn't get there.
+        """
+        phone, task = deepcopy((self.phone, self.task))
+        for taken in range(1, self.spec.max_steps + 1):
+            action = demonstrate(phone, task, by_name=self.spec.by_name).action
+            if action.action_type == "finished":
+                return taken
+            phone.act(action)
+            task.watch(phone)
+        return None
+
+
+def make_environment(options: Mapping[str, Any]) -> PhoneEnv:
+    """Make the environment of an evaluation suite.
+
+    Args:
+        options: Fields of ``PhoneOptions``.
+
+    Raises:
+        ConfigError: An option is unknown or wrong.
+    """
+    return PhoneEnv(validate_config(PhoneOptions, options, where="source.options"))
 
 
 def expert_action(env: PhoneEnv) -> Demonstration:

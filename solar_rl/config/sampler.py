@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from solar_rl.config.base import SPEED_ONLY, Config
 
@@ -15,11 +15,22 @@ class AnySampler(Config):
 
     n: int = Field(default=8, ge=1, le=64)
     """N, candidates a step. The paper: 8. At most 64, so that neighbouring seeds never meet."""
-    temperature: float = Field(default=1.0, gt=0)
-    """Sampling temperature. The paper: 1.0."""
+    temperature: float = Field(default=1.0, ge=0)
+    """Sampling temperature. The paper: 1.0. 0 is greedy, for evaluation: n must be 1, log-probs are those at 1."""
     adaptive: bool = False
     """Draw one candidate a step, and the other n - 1 only where that one is not valid (docs/method.md,
     section 4b): groups have 1 or n members, for the credits step_local and atomic. [ours]"""
+
+    @model_validator(mode="after")
+    def _greedy_alone(self) -> Self:
+        if self.temperature == 0 and self.n > 1:
+            raise ValueError(f"temperature 0 gives the same answer {self.n} times: set n to 1")
+        return self
+
+    @property
+    def greedy(self) -> bool:
+        """Tell whether the likeliest token is taken at every place."""
+        return self.temperature == 0
 
 
 class ScriptedSampler(AnySampler):

@@ -126,7 +126,7 @@ class Scripted:
             request.messages,
             request.images,
             ids,
-            self._config.temperature,
+            self._config.temperature or 1.0,
             batch_size=self._config.batch_size,
         )
         return {a: (i, tuple(row)) for a, i, row in zip(distinct, ids, rows, strict=True)}

@@ -170,16 +170,8 @@ class Transformers:
         return [drawn for seeds in pieces for drawn in self._generate([prompt], [seeds])]
 
     def _completions(self, prompt: _Prompt, group: list[_Drawn], *, padded: bool) -> list[Completion]:
-        policy, config = self._policy, self._config
-        rows = prompt_logprobs(
-            policy,
-            prompt.inputs,
-            [each.ids for each in group],
-            config.temperature,
-            batch_size=config.batch_size,
-        )
-        for drawn, row in zip(group, rows, strict=True):
-            _compare(drawn, row, AGREEMENT[config.dtype], prompt.place, padded=padded)
+        policy = self._policy
+        rows = self._logprobs(prompt, group, padded=padded)
         return [
             Completion(
                 answer_text(policy, drawn.ids),
@@ -191,6 +183,19 @@ class Transformers:
             )
             for k, (drawn, row) in enumerate(zip(group, rows, strict=True))
         ]
+
+    def _logprobs(self, prompt: _Prompt, group: list[_Drawn], *, padded: bool) -> Sequence[Sequence[float]]:
+        """Return the log-probs that training will compute; a greedy answer is not trained on and keeps its own."""
+        config = self._config
+        if config.greedy:
+            return [each.logprobs for each in group]
+        answers = [each.ids for each in group]
+        rows = prompt_logprobs(
+            self._policy, prompt.inputs, answers, config.temperature, batch_size=config.batch_size
+        )
+        for drawn, row in zip(group, rows, strict=True):
+            _compare(drawn, row, AGREEMENT[config.dtype], prompt.place, padded=padded)
+        return rows
 
     def _generate(self, prompts: Sequence[_Prompt], seeds: Sequence[Sequence[int]]) -> list[_Drawn]:
         """Generate one answer a seed: those of the first prompt, then those of the second, ..."""
@@ -262,7 +267,7 @@ class _Draw:
 
     Args:
         seeds: One a row.
-        temperature: Divides the logits.
+        temperature: Divides the logits; 0 takes the likeliest token.
         forbidden: Token ids that are never drawn.
     """
 
@@ -275,13 +280,20 @@ class _Draw:
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         import torch
 
-        logs = torch.log_softmax(scores.double() / self._temperature, dim=-1)
+        logs = torch.log_softmax(scores.double() / (self._temperature or 1.0), dim=-1)
         chances = logs.exp()
         chances[:, self._forbidden] = 0.0
+        if self._temperature == 0:
+            return self._take(chances.argmax(dim=-1, keepdim=True), logs, scores)
         heights = chances.cumsum(dim=-1)
         draws = [[source.random()] for source in self._sources]
         at = torch.tensor(draws, dtype=heights.dtype, device=heights.device) * heights[:, -1:]
         tokens = torch.searchsorted(heights, at, right=True).clamp_(max=scores.shape[-1] - 1)
+        return self._take(tokens, logs, scores)
+
+    def _take(self, tokens: torch.Tensor, logs: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        import torch
+
         self._logprobs.append(logs.gather(1, tokens))
         return torch.full_like(scores, -torch.inf).scatter_(1, tokens, 0.0)
 
