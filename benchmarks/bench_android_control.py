@@ -38,13 +38,18 @@ ELEMENTS = 300
 GOAL_RATIO = 2.0
 
 
-def noisy_png(random: np.random.Generator) -> bytes:
-    """Make a PNG of 1080x2400 RGBA pixels and about 1 MB: flat areas, a photo's noise in a third of it."""
+def noisy_pixels(random: np.random.Generator) -> np.ndarray:
+    """Make 1080x2400 RGBA pixels: flat areas, a photo's noise in a third of it."""
     pixels = np.empty((HEIGHT, WIDTH, 4), np.uint8)
     pixels[:] = random.integers(0, 256, 4, np.uint8)
     pixels[: HEIGHT // 3, :, 0] += random.integers(0, 8, (HEIGHT // 3, WIDTH), np.uint8)
+    return pixels
+
+
+def noisy_png(random: np.random.Generator) -> bytes:
+    """Make a PNG of such pixels and about 1 MB."""
     rows = np.zeros((HEIGHT, 1 + WIDTH * 4), np.uint8)
-    rows[:, 1:] = pixels.reshape(HEIGHT, -1)
+    rows[:, 1:] = noisy_pixels(random).reshape(HEIGHT, -1)
     header = WIDTH.to_bytes(4) + HEIGHT.to_bytes(4) + bytes([8, 6, 0, 0, 0])
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 1)), (b"IEND", b""))
     framed = (len(d).to_bytes(4) + k + d + zlib.crc32(k + d).to_bytes(4) for k, d in chunks)

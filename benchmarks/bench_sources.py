@@ -1,10 +1,13 @@
 """Time every reader beside the bare decoding of its container, with its memory, and two workers beside one.
 
-Bare means: gunzip and frames, JSON or parquet decoded, every image and record read and hashed (SHA-256). Both sides run in
-turn in one process on the same generated files. Goals: a ratio of at most 2.0, at most 500 MB of memory
+Bare means: gunzip and frames, JSON (the standard library's ``json.loads`` on each line or file) or parquet decoded, and all
+of it read and hashed (SHA-256). The reader's side is all that a build does before it samples: ``Builder.read``, the checks
+of ``solar_rl.episodes.checked``, and the hash of each screenshot. Both sides run in turn in one process on the same files:
+generated ones, or with ``--folder`` those that are there. Goals: a ratio of at most 2.0, at most 500 MB of memory
 whatever the size, and two workers at least 1.7 times as fast as one on a source of several shards.
 
     python benchmarks/bench_sources.py [NAME ...] [--megabytes 40] [--rounds 5] [--json]
+    python benchmarks/bench_sources.py NAME --folder /where/it/lies
 
 Seconds are the processor's, so that the ratio holds on a busy machine; the two workers are timed by the clock, and
 on a machine with less than two idle cores that figure says nothing.
@@ -23,25 +26,30 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from source_files import SOURCES
+from source_files import BUILDERS, SOURCES
 
-from builders.android_control.tfrecord import read_records
+from builders.android_control.tfrecord import is_tfrecord, read_records
 from solar_rl.builder import Builder, load_builder
 from solar_rl.config import SourceConfig
-from solar_rl.schema import Episode
+from solar_rl.episodes import checked
+from solar_rl.schema import Reject
 
 GOAL_RATIO, GOAL_MB, GOAL_WORKERS = 2.0, 500, 1.7
 TIMES_LARGER = 10
-_TEXT = ("android_control_jsonl", "ui_s1")
+_TEXT = ("android_control_jsonl", "ui_s1", "jsonl_text")
 """Sources without screens: a tenth of the size is as many episodes and more."""
+_UNREAD = "_neg_"
+"""Part of the names of files that no reader opens: ScreenAgent's made-up wrong turns."""
 
 
 def bare(folder: Path) -> int:
     """Decode and hash every file; what nobody can do without. Returns the bytes hashed."""
     hashed = 0
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+    for file in sorted(path for path in folder.rglob("*") if path.is_file() and _UNREAD not in path.name):
         if file.suffix == ".json":
-            json.loads(file.read_bytes())
+            data = file.read_bytes()
+            json.loads(data)
+            hashed += _hash(data)
         elif file.suffix == ".jsonl":
             with file.open("rb") as lines:
                 for line in lines:
@@ -49,9 +57,9 @@ def bare(folder: Path) -> int:
                     hashed += _hash(line)
         elif file.suffix == ".parquet":
             hashed += _bare_parquet(file)
-        elif file.suffix in (".png", ".jpg"):
+        elif file.suffix in (".png", ".jpg", ".pb"):
             hashed += _hash(file.read_bytes())
-        else:
+        elif is_tfrecord(file):
             hashed += sum(_hash(record) for record in read_records(file) if isinstance(record, bytes))
     return hashed
 
@@ -72,19 +80,22 @@ def _bare_parquet(file: Path) -> int:
 
 
 def read(builder: Builder, shards: list[str]) -> int:
-    """Read every episode and hash every screenshot, as a build does. Returns the number of steps."""
-    steps = 0
+    """Read and check every episode and hash every screenshot, as a build does. Returns the number of steps."""
+    steps = rejects = 0
     for shard in shards:
-        for item in builder.read(shard):
-            assert isinstance(item, Episode), item
+        for item in checked(builder.read(shard), file=shard, seen=set()):
+            if isinstance(item, Reject):
+                rejects += 1
+                continue
             steps += item.ref_len
             assert all(step.screenshot is None or step.screenshot.sha256 for step in item.steps)
+    assert rejects <= steps / 20, "nearly all of the files can be read"
     return steps
 
 
 def open_source(name: str, folder: Path) -> Builder:
-    """Set the builder up on generated files."""
-    return load_builder(SourceConfig(builder=name, path=str(folder)))
+    """Set the builder up on the files of a folder."""
+    return load_builder(SourceConfig(builder=BUILDERS.get(name, name), path=str(folder)))
 
 
 def measure_ratio(name: str, folder: Path, rounds: int) -> dict[str, Any]:
@@ -150,8 +161,11 @@ def _read_part(name: str, folder: Path, part: int, parts: int) -> None:
     read(builder, builder.shards()[part::parts])
 
 
-def measure(name: str, megabytes: float, rounds: int) -> dict[str, Any]:
-    """Generate both sizes of a source and return its figures."""
+def measure(name: str, megabytes: float, rounds: int, given: Path | None = None) -> dict[str, Any]:
+    """Generate both sizes of a source, unless a folder is given, and return its figures."""
+    if given is not None:
+        peak = peak_megabytes(name, given)
+        return measure_ratio(name, given, rounds) | {"peak_mb": peak, "peak_mb_of_ten_times": peak}
     size = megabytes / 10 if name in _TEXT else megabytes
     with tempfile.TemporaryDirectory() as scratch:
         small, large = Path(scratch, "small"), Path(scratch, "large")
@@ -177,6 +191,9 @@ def main() -> int:
     parser.add_argument("--megabytes", type=float, default=40)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument(
+        "--folder", type=Path, help="files of one source that are there, in place of generated ones"
+    )
     parser.add_argument("--peak-of", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--part", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -193,7 +210,7 @@ def main() -> int:
     )
     results = {}
     for name in args.names or SOURCES:
-        found = results[name] = measure(name, args.megabytes, args.rounds)
+        found = results[name] = measure(name, args.megabytes, args.rounds, args.folder)
         line = f"{name:22} {found['megabytes']:6.0f} {found['steps']:7,} {found['bare_s']:8.3f} {found['reader_s']:8.3f}"
         line += f" {found['ratio']:6.2f} {found['peak_mb']:8.0f} {found['peak_mb_of_ten_times']:9.0f}"
         if "times_as_fast" in found:

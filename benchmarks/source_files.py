@@ -6,6 +6,7 @@ writers.
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -13,15 +14,18 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "builders"), str(ROOT / "benchmarks")]
 
+import aitw_writer  # noqa: E402
 import aitz_writer  # noqa: E402
+import amex_writer  # noqa: E402
 import desktop_writer  # noqa: E402
 import gui_odyssey_writer  # noqa: E402
 import parquet_writer  # noqa: E402
-from bench_android_control import HEIGHT, WIDTH, noisy_png  # noqa: E402
+from bench_android_control import HEIGHT, WIDTH, crowded_tree, noisy_pixels, noisy_png  # noqa: E402
 from bench_android_control import write as write_android_control  # noqa: E402
 
 STEPS = 6
@@ -42,9 +46,9 @@ def screens() -> list[bytes]:
 def _patched() -> None:
     """Let the tests' writers write large screens."""
     numbers = count()
-    for module in (aitz_writer, desktop_writer, gui_odyssey_writer, parquet_writer):
+    for module in (aitz_writer, amex_writer, desktop_writer, gui_odyssey_writer, parquet_writer):
         module.png = lambda *_: screens()[next(numbers) % 8]  # type: ignore[attr-defined]
-    for module in (aitz_writer, gui_odyssey_writer):
+    for module in (aitw_writer, aitz_writer, amex_writer, gui_odyssey_writer):
         module.WIDTH, module.HEIGHT = WIDTH, HEIGHT
 
 
@@ -211,6 +215,101 @@ def gui_r1(folder: Path, megabytes: float) -> None:
     parquet_writer.write_parquet(folder / "train.parquet", *rows, group=8)
 
 
+def jsonl_text(folder: Path, megabytes: float) -> None:
+    """Write the interchange format without screens: points, boxes and texts."""
+
+    def step(n: int, s: int) -> dict[str, object]:
+        boxes = {"target_box": _box(n, s), "candidate_boxes": [_box(n, s), [0, 0, WIDTH, HEIGHT]]}
+        return {"action": _click(n, s), "instruction": f"tap on the picture of shoe {s}", **boxes}
+
+    rows = (
+        {
+            "episode_id": f"e{n}",
+            "goal": f"Open the shop and buy the shoes number {n}",
+            "platform": "android",
+            "coordinates": "pixels",
+            "screen_width": WIDTH,
+            "screen_height": HEIGHT,
+            "steps": [step(n, s) for s in range(STEPS)],
+        }
+        for n in count()
+    )
+    _lines(rows, folder / "lines.jsonl", megabytes)
+
+
+def aitw(folder: Path, megabytes: float) -> None:
+    """Write shards of GZIP TFRecords, raw pixels and 40 elements a step."""
+    _patched()
+    random = np.random.default_rng(0)
+    pixels = [noisy_pixels(random)[:, :, :3].tobytes() for _ in range(8)]
+    positions = random.uniform(0.01, 0.9, (40, 4)).round(4).ravel().tolist()
+    elements = {
+        "image/ui_annotations_positions": positions,
+        "image/ui_annotations_text": [f"Product {n}" if n % 2 else "" for n in range(40)],
+        "image/ui_annotations_ui_types": ["TEXT" if n % 2 else "ICON_CALL" for n in range(40)],
+    }
+
+    def write_one(n: int) -> None:
+        actions = [aitw_writer.TAP] * (STEPS - 1) + [aitw_writer.DONE]
+        actions = [{**a, "image/encoded": [pixels[(n + s) % 8]]} for s, a in enumerate(actions)]
+        aitw_writer.write(
+            folder, aitw_writer.episode(str(n), *actions, **elements), f"general-{n:05d}-of-99999"
+        )
+
+    _until(folder, megabytes, write_one)
+
+
+def amex(folder: Path, megabytes: float) -> None:
+    """Write instructions, and 20 elements a screen."""
+    _patched()
+    element = amex_writer.ELEMENTS["clickable_elements"][0]
+    elements = {"clickable_elements": [element] * 20, "scrollable_elements": []}
+    tap = {"action": "TAP", "touch_coord": [54, 60], "lift_coord": [54, 60]}
+    actions = [tap] * (STEPS - 1) + [amex_writer.DONE]
+
+    def write_one(n: int) -> None:
+        row = amex_writer.instruction(*actions, episode=f"e{n}")
+        for step in row["steps"]:
+            step["device_dim"] = [WIDTH, HEIGHT]
+        amex_writer.write(folder, row, elements=elements)
+
+    _until(folder, megabytes, write_one)
+
+
+def screenagent(folder: Path, megabytes: float) -> None:
+    """Write sessions of turns with a JPEG of 1024x768 and about 50 kB, and the prompt beside the answer."""
+    pixels = np.random.default_rng(0).integers(0, 256, (96, 128, 3), np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(pixels).resize((1024, 768)).save(out, "JPEG", quality=75)
+    desktop_writer.png = lambda *_: out.getvalue()  # type: ignore[attr-defined]
+    click = desktop_writer.mouse("click", (300, 400))
+    more = {"video_width": 1024, "video_height": 768, "LLM_prompt": "You work on a desktop. " * 200}
+
+    def write_one(n: int) -> None:
+        turns = [[desktop_writer.PLAN], *[[click]] * STEPS, [desktop_writer.GOOD]]
+        desktop_writer.write_session(folder / f"session{n}", *turns, **more)
+
+    _until(folder, megabytes, write_one)
+
+
+def android_world(folder: Path, megabytes: float) -> None:
+    """Write rollouts with a screen and a forest of 300 elements a step."""
+    random = np.random.default_rng(0)
+    trees = [crowded_tree(random) for _ in range(8)]
+
+    def step(n: int, s: int) -> dict[str, object]:
+        (folder / f"{n}_{s}.png").write_bytes(screens()[(n + s) % 8])
+        (folder / f"{n}_{s}.pb").write_bytes(trees[(n + s) % 8])
+        return {"action": _click(n, s), "screenshot": f"{n}_{s}.png", "forest": f"{n}_{s}.pb"}
+
+    def write_one(n: int) -> None:
+        row = {"episode_id": n, "goal": f"Buy {n}", "success": 1, "steps": [step(n, s) for s in range(STEPS)]}
+        with (folder / "lines.jsonl").open("a") as lines:
+            lines.write(json.dumps(row) + "\n")
+
+    _until(folder, megabytes, write_one)
+
+
 SOURCES: dict[str, Callable[[Path, float], None]] = {
     "android_control": android_control,
     "gui_odyssey": gui_odyssey,
@@ -221,5 +320,12 @@ SOURCES: dict[str, Callable[[Path, float], None]] = {
     "mind2web": mind2web,
     "android_control_jsonl": android_control_jsonl,
     "ui_s1": ui_s1,
+    "jsonl_text": jsonl_text,
+    "aitw": aitw,
+    "amex": amex,
+    "screenagent": screenagent,
+    "android_world": android_world,
 }
-"""Builder to what writes its files."""
+"""Source to what writes its files."""
+BUILDERS = {"jsonl_text": "jsonl"}
+"""Builders of the sources that aren't named after theirs."""

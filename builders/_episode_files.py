@@ -15,7 +15,6 @@ import orjson
 from solar_rl.builder import Builder
 from solar_rl.config import Config, SourceConfig
 from solar_rl.errors import ConfigError, RecordError
-from solar_rl.images import check_image
 from solar_rl.schema import Episode, Reject, Screenshot, Step
 
 _BOM = b"\xef\xbb\xbf"
@@ -175,7 +174,7 @@ class Shelf:
         data = _bytes(self._folder / name)
         if data is None and name in self._below:
             data = _bytes(Path(self._below[name], name))
-        return None if data is None else Screenshot(data, *check_image(data))
+        return None if data is None else Screenshot.of(data)
 
 
 def _bytes(file: Path) -> bytes | None:

@@ -16,8 +16,8 @@ from solar_rl.schema import Episode, Step
 
 from .android_control import AndroidControl
 from .android_control.jsonl import JsonlBuilder, first_rows, read_list
-from .android_control.screen import LISTED, Screen, infer_screen, read_boxes, smallest_holding
-from .android_control.vocabulary import at_step, read_action, read_optional_text, read_point, read_text
+from .android_control.screen import LISTED, infer_screen, read_boxes, smallest_holding
+from .android_control.vocabulary import each_step, optional_text, read_action, read_point, read_text
 
 
 class AndroidControlJsonl(JsonlBuilder):
@@ -68,36 +68,26 @@ class AndroidControlJsonl(JsonlBuilder):
             lengths = f"{len(actions)} actions, {len(instructions)} step_instructions"
             message = f"{lengths} and {len(boxes)} candidate_bboxes, expected the same number of each"
             raise RecordError("lengths_mismatch", message)
-        screen = _screen(actions)
-        steps = []
-        for index, fields in enumerate(actions):
-            with at_step(index):
-                steps.append(_step(index, fields, instructions[index], boxes[index], screen))
-        return tuple(steps)
+        points = each_step(actions, lambda _, fields: read_point(fields))
+        screen = infer_screen(point for point in points if point)
 
+        def step(index: int, fields: dict[str, Any]) -> Step:
+            action = read_action(fields, points[index], screen)
+            candidates = read_boxes(boxes[index], screen)
+            target = smallest_holding(candidates, action.x, action.y)
+            return Step(
+                index,
+                action,
+                screen.width,
+                screen.height,
+                instruction=optional_text(instructions[index], "step_instruction"),
+                target_box=target,
+                candidate_boxes=candidates,
+                screen_size=screen.origin,
+                box_rule=LISTED if target else None,
+            )
 
-def _screen(actions: list[dict[str, Any]]) -> Screen:
-    points = []
-    for index, fields in enumerate(actions):
-        with at_step(index):
-            points.append(read_point(fields))
-    return infer_screen(point for point in points if point)
-
-
-def _step(index: int, fields: dict[str, Any], instruction: Any, boxes: list[Any], screen: Screen) -> Step:
-    action, candidates = read_action(fields, screen), read_boxes(boxes, screen)
-    target = smallest_holding(candidates, action.x, action.y)
-    return Step(
-        index,
-        action,
-        screen.width,
-        screen.height,
-        instruction=read_optional_text({"step_instruction": instruction}, "step_instruction"),
-        target_box=target,
-        candidate_boxes=candidates,
-        screen_size=screen.origin,
-        box_rule=LISTED if target else None,
-    )
+        return tuple(each_step(actions, step))
 
 
 BUILDER = AndroidControlJsonl

@@ -14,7 +14,6 @@ from solar_rl.actions import DIRECTIONS, Action, Box
 from solar_rl.builder import Builder, Sign
 from solar_rl.config import Config, SourceConfig
 from solar_rl.errors import ConfigError, RecordError
-from solar_rl.images import check_image
 from solar_rl.peek import some_files
 from solar_rl.schema import Episode, Reject, Screenshot, Step
 
@@ -143,7 +142,8 @@ class GuiR1(Builder):
 
     def _step(self, row: Mapping[str, Any]) -> Step:
         data = image_bytes(row.get("image"), "image")
-        size = check_image(data)
+        shot = Screenshot.of(data)
+        size = shot.encoded_size
         point, box = self._place(row.get("gt_bbox"), Screen(*size))
         action = self._action(row, point)
         box = box if action.action_type in _POINTED.values() else None
@@ -152,7 +152,7 @@ class GuiR1(Builder):
             action,
             *size,
             instruction=read_optional_text(row, "instruction") if row.get("task_type") == "low" else None,
-            screenshot=Screenshot(data, *size),
+            screenshot=shot,
             target_box=box,
             candidate_boxes=(box,) if box else (),
             box_rule=LISTED if box else None,

@@ -18,7 +18,6 @@ from solar_rl.actions import Action, Box
 from solar_rl.builder import Builder, Sign
 from solar_rl.config import Config, SourceConfig
 from solar_rl.errors import ConfigError, RecordError
-from solar_rl.images import check_image
 from solar_rl.peek import some_files
 from solar_rl.schema import Alternative, Episode, Reject, Screenshot, Step
 
@@ -172,7 +171,8 @@ class Mind2Web(Builder):
 
     def _step(self, index: int, row: Mapping[str, Any]) -> Step:
         data = image_bytes(row.get("screenshot"), "screenshot")
-        size = check_image(data)
+        shot = Screenshot.of(data)
+        size = shot.encoded_size
         elements = _elements(row.get("pos_candidates"), Screen(*size))
         if not elements:
             message = "no right element has a box on the page"
@@ -187,7 +187,7 @@ class Mind2Web(Builder):
             action,
             *size,
             instruction=read_optional_text(row, "target_action_reprs"),
-            screenshot=Screenshot(data, *size),
+            screenshot=shot,
             target_box=target.box,
             candidate_boxes=around,
             box_rule=ORIGINAL if target.original else MARKED,

@@ -21,7 +21,6 @@ from solar_rl.actions import Action, opposite, path_direction
 from solar_rl.builder import Sign
 from solar_rl.config import Config, SourceConfig
 from solar_rl.errors import ConfigError, RecordError
-from solar_rl.images import check_image
 from solar_rl.schema import Episode, Screenshot, Step
 
 from .android_control import AndroidControl
@@ -171,7 +170,7 @@ class UiS1(JsonlBuilder):
             data = file.read_bytes()
         except OSError as error:
             raise RecordError("missing_image", f"screenshot {file.name} can't be read: {error}") from error
-        return Screenshot(data, *check_image(data))
+        return Screenshot.of(data)
 
     def _action(
         self, content: dict[str, Any], checks: dict[str, Any], screen: Screen, variant: str

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
+from math import isfinite
 
+from solar_rl.actions import Box
 from solar_rl.errors import InputError, RecordError
-from solar_rl.images import check_image
 from solar_rl.schema import PLATFORMS, SCREEN_SIZES, SPLITS, Episode, Reject, Screenshot, Step
 
 
@@ -63,43 +63,46 @@ def check_episode(episode: Episode, seen: Iterable[str] = ()) -> None:
     if not episode.steps:
         raise RecordError("no_steps", "the episode has no steps")
     for position, step in enumerate(episode.steps):
-        _check_step(step, position)
+        try:
+            _check_step(step, position)
+        except RecordError as error:
+            where = f"step {step.step_index}"
+            raise RecordError(error.reason, error.message, where=where, hint=error.hint) from error
 
 
 def _check_step(step: Step, position: int) -> None:
-    where = f"step {step.step_index}"
+    action = step.action
     if step.step_index != position:
-        raise RecordError("step_gap", f"step {position} has index {step.step_index}", where=where)
+        raise RecordError("step_gap", f"step {position} has index {step.step_index}")
     if step.screen_width <= 0 or step.screen_height <= 0:
         size = f"{step.screen_width}x{step.screen_height}"
-        raise RecordError("bad_number", f"the screen measures {size} pixels", where=where)
+        raise RecordError("bad_number", f"the screen measures {size} pixels")
     if step.screen_size not in SCREEN_SIZES:
-        raise RecordError(
-            "bad_value",
-            f"screen_size is {step.screen_size!r}, expected one of {', '.join(SCREEN_SIZES)}",
-            where=where,
-        )
-    if step.action.off_screen and step.screen_size == "stated":
-        point = (step.action.x, step.action.y)
-        raise RecordError(
-            "off_screen", f"{step.action.action_type} at {point} lies outside the screen", where=where
-        )
-    if step.action.action_type == "input_text" and not step.action.text:
-        raise RecordError("empty_text", "input_text has no text", where=where)
-    for box in (step.target_box, *step.candidate_boxes):
-        if box is not None and len(box) != 4:
-            raise RecordError("bad_value", f"a box has {len(box)} numbers, expected 4", where=where)
-        if box is not None and not all(math.isfinite(edge) for edge in box):
-            raise RecordError("bad_number", f"a box is {tuple(box)}", where=where)
+        known = ", ".join(SCREEN_SIZES)
+        raise RecordError("bad_value", f"screen_size is {step.screen_size!r}, expected one of {known}")
+    if step.screen_size == "stated" and action.off_screen:
+        point = (action.x, action.y)
+        raise RecordError("off_screen", f"{action.action_type} at {point} lies outside the screen")
+    if action.action_type == "input_text" and not action.text:
+        raise RecordError("empty_text", "input_text has no text")
+    if step.target_box is not None:
+        _check_box(step.target_box)
+    for box in step.candidate_boxes:
+        if box is not None and box is not step.target_box:
+            _check_box(box)
     if step.screenshot is not None:
-        _check_screenshot(step.screenshot, where)
+        _check_screenshot(step.screenshot)
 
 
-def _check_screenshot(screenshot: Screenshot, where: str) -> None:
-    try:
-        size = check_image(screenshot.data)
-    except RecordError as error:
-        raise RecordError(error.reason, error.message, where=where) from error
+def _check_box(box: Box) -> None:
+    if len(box) != 4:
+        raise RecordError("bad_value", f"a box has {len(box)} numbers, expected 4")
+    if not isfinite(sum(box)) and not all(isfinite(edge) for edge in box):  # the sum may just be too large
+        raise RecordError("bad_number", f"a box is {tuple(box)}")
+
+
+def _check_screenshot(screenshot: Screenshot) -> None:
+    size = screenshot.encoded_size
     if size != (screenshot.width, screenshot.height):
         stated = f"{screenshot.width}x{screenshot.height}"
-        raise RecordError("bad_image", f"the image is {size[0]}x{size[1]}, stated is {stated}", where=where)
+        raise RecordError("bad_image", f"the image is {size[0]}x{size[1]}, stated is {stated}")

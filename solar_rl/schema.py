@@ -7,12 +7,12 @@ that reading this module needs neither pyarrow nor polars; ``arrow_schema`` make
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from solar_rl.actions import ACTION_FIELDS, Action, Box
+from solar_rl.images import Screenshot as Screenshot
+from solar_rl.records import record
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,21 +31,7 @@ LENGTH_BUCKETS: dict[str, tuple[tuple[int | None, str], ...]] = {
 printed beside every number. androidcontrol and phone: ours; ui_genie: UI-Genie's evaluation."""
 
 
-@dataclass(frozen=True)
-class Screenshot:
-    """One encoded image exactly as it will be stored; ``sha256`` is that of these bytes."""
-
-    data: bytes
-    width: int
-    height: int
-
-    @cached_property
-    def sha256(self) -> str:
-        """Return the hex digest of the encoded bytes: the key of table ``images``."""
-        return hashlib.sha256(self.data).hexdigest()
-
-
-@dataclass(frozen=True)
+@record(frozen=True, slots=True)
 class Alternative:
     """Another action that is right at a step, with its element's box in the unit square."""
 
@@ -53,7 +39,7 @@ class Alternative:
     box: Box | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True, slots=True)
 class Step:
     """One recorded decision of the expert.
 
@@ -90,7 +76,7 @@ class Step:
     alternatives: tuple[Alternative, ...] = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True, slots=True)
 class Episode:
     """One expert demonstration: a goal and the steps that reach it.
 

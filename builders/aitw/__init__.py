@@ -18,7 +18,6 @@ from solar_rl.actions import Action
 from solar_rl.builder import Builder, Sign
 from solar_rl.config import Config, SourceConfig
 from solar_rl.errors import ConfigError, RecordError
-from solar_rl.images import check_image
 from solar_rl.schema import Episode, Reject, Screenshot, Step
 
 from .._episode_files import main_app, reached_goal
@@ -239,7 +238,7 @@ def _screenshot(fields: _Fields) -> Screenshot:
     if channels in _COLOURS and min(width, height) > 0 and len(data) == width * height * channels:
         return Screenshot(_png(_COLOURS[channels], channels, width, height, data), width, height)
     try:
-        return Screenshot(data, *check_image(data))
+        return Screenshot.of(data)
     except RecordError as error:
         expected = f"{width}x{height} pixels of {channels} bytes"
         raise RecordError("bad_image", f"{len(data)} bytes are neither {expected} nor an image") from error

@@ -16,7 +16,6 @@ from solar_rl.actions import Action
 from solar_rl.builder import Builder, Sign
 from solar_rl.config import Config, SourceConfig
 from solar_rl.errors import ConfigError, RecordError
-from solar_rl.images import check_image
 from solar_rl.schema import Episode, Reject, Screenshot, Step
 
 from .forest import Forest, app_name
@@ -24,7 +23,7 @@ from .messages import parse_example
 from .screen import Screen
 from .splits import read_splits, read_subsplits
 from .tfrecord import is_tfrecord, read_records
-from .vocabulary import at_step, read_action, read_json, read_point
+from .vocabulary import each_step, read_action, read_json, read_point
 
 _FILES = "android_control-*-of-*"
 _SPLITS, _SUBSPLITS = "splits.json", "test_subsplits.json"
@@ -159,11 +158,7 @@ class AndroidControl(Builder):
         jobs: list[tuple[dict[str, Any] | None, bytes | None]] = [*zip(actions, instructions, strict=True)]
         if self.options.finished_step:
             jobs.append((None, None))
-        steps = []
-        for index, (fields, instruction) in enumerate(jobs):
-            with at_step(index):
-                steps.append(screens.step(index, fields, instruction, opened))
-        return tuple(steps)
+        return tuple(each_step(jobs, lambda index, job: screens.step(index, *job, opened)))
 
 
 class _Screens:
@@ -188,11 +183,12 @@ class _Screens:
     ) -> Step:
         """Read one step; ``fields`` None stands for the finished step."""
         screen, image = Screen(self._widths[index], self._heights[index]), self._images[index]
-        size = check_image(image)
+        shot = Screenshot.of(image)
+        size = shot.encoded_size
         if size != screen[:2]:
             raise RecordError("bad_image", f"the screenshot is {size[0]}x{size[1]}, stated is {screen}")
-        action = read_action(fields, screen) if fields is not None else _FINISHED
         point = read_point(fields) if fields is not None else None
+        action = read_action(fields, point, screen) if fields is not None else _FINISHED
         forest = Forest(self._trees[index], screen)
         rule, boxes = forest.boxes(*point) if point else (None, ())
         text = _text(instruction, "step_instruction") if instruction else ""
@@ -201,7 +197,7 @@ class _Screens:
             action,
             *size,
             instruction=text if text.strip() else None,
-            screenshot=Screenshot(image, *size),
+            screenshot=shot,
             screen_text=forest.text(),
             app=app_name(forest.package(), opened),
             target_box=boxes[0] if boxes else None,

@@ -94,8 +94,9 @@ def read_list(row: dict[str, Any], name: str, kind: type) -> list[Any]:
         raise RecordError("missing_field", f"{name} is missing")
     if not isinstance(value, list):
         raise RecordError("bad_value", f"{name} is {type(value).__name__}, expected a list")
-    for index, item in enumerate(value):
-        if not isinstance(item, kind):
-            found = type(item).__name__
-            raise RecordError("bad_value", f"{name}[{index}] is {found}, expected {kind.__name__}")
+    if kind is not object and set(map(type, value)) - {kind}:
+        for index, item in enumerate(value):
+            if not isinstance(item, kind):
+                found = type(item).__name__
+                raise RecordError("bad_value", f"{name}[{index}] is {found}, expected {kind.__name__}")
     return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 from solar_rl.actions import Box
@@ -29,11 +30,13 @@ class Screen(NamedTuple):
 
     def box(self, left: float, top: float, right: float, bottom: float) -> Box | None:
         """Return the part of a pixel box that lies on the screen; None when nothing of it does."""
-        left, right = max(left, 0), min(right, self.width)
-        top, bottom = max(top, 0), min(bottom, self.height)
-        if left >= right or top >= bottom:
-            return None
-        return Box(left / self.width, top / self.height, right / self.width, bottom / self.height)
+        width, height, _ = self
+        if not (0 <= left < right <= width and 0 <= top < bottom <= height):
+            left, right = max(left, 0), min(right, width)
+            top, bottom = max(top, 0), min(bottom, height)
+            if left >= right or top >= bottom:
+                return None
+        return Box(left / width, top / height, right / width, bottom / height)
 
 
 USUAL = Screen(1080, 2400, "inferred")
@@ -52,7 +55,11 @@ def infer_screen(points: Iterable[tuple[float, float]]) -> Screen:
     Source: ours, because AndroidControl's test split has points up to (1367, 2952) in 21 episodes and
     its swipes are centred on either 540 or 720.
     """
-    return USUAL if all(USUAL.holds(max(x, 0), max(y, 0)) for x, y in points) else LARGE
+    width, height, _ = USUAL
+    for x, y in points:
+        if x > width or y > height:
+            return LARGE
+    return USUAL
 
 
 def number(value: Any, name: str) -> float:
@@ -62,6 +69,9 @@ def number(value: Any, name: str) -> float:
         RecordError: ``missing_field`` when there is none, ``bad_number`` when it is text, NaN, infinite or
             beyond any screen.
     """
+    kind = type(value)
+    if (kind is int or kind is float) and -_LARGEST < value < _LARGEST:
+        return value  # type: ignore[no-any-return]
     if value is None:
         raise RecordError("missing_field", f"{name} is missing")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < _LARGEST:
@@ -80,15 +90,28 @@ def read_boxes(value: Any, screen: Screen) -> tuple[Box, ...]:
     if value is None or value == []:
         return ()
     rows = value if isinstance(value, list) and isinstance(value[0], list) else [value]
+    width, height, _ = screen
+    boxes = []
     for row in rows:
         if not isinstance(row, list) or len(row) != 4:
             raise RecordError("bad_box", f"a candidate box is {row!r}, expected [left, top, right, bottom]")
-    boxes = (screen.box(*(number(edge, "an edge of a candidate box") for edge in row)) for row in rows)
-    return tuple(box for box in boxes if box is not None)
+        left, top, right, bottom = row
+        # Whole pixels on the screen, as nearly all are, spare six calls a box.
+        whole = type(left) is type(top) is type(right) is type(bottom) is int
+        if whole and 0 <= left < right <= width and 0 <= top < bottom <= height:
+            boxes.append(Box(left / width, top / height, right / width, bottom / height))
+        elif box := screen.box(*(number(edge, "an edge of a candidate box") for edge in row)):
+            boxes.append(box)
+    return tuple(boxes)
 
 
 def smallest_holding(boxes: Sequence[Box], x: float | None, y: float | None) -> Box | None:
     """Return the smallest box that holds the point of the unit square, if there is one."""
     if x is None or y is None:
         return None
-    return min((box for box in boxes if box.contains(x, y)), key=lambda box: box.area, default=None)
+    smallest, least = None, inf
+    for box in boxes:
+        x1, y1, x2, y2 = box
+        if x1 <= x <= x2 and y1 <= y <= y2 and (area := (x2 - x1) * (y2 - y1)) < least:
+            smallest, least = box, area
+    return smallest

@@ -15,7 +15,6 @@ from typing import Any, Literal
 from solar_rl.builder import Sign
 from solar_rl.config import Config, SourceConfig
 from solar_rl.errors import ConfigError, RecordError
-from solar_rl.images import check_image
 from solar_rl.interchange import Images
 from solar_rl.peek import first_objects, some_files
 from solar_rl.schema import Episode, Screenshot, Step
@@ -148,7 +147,7 @@ class AndroidWorld(JsonlBuilder):
         if name is None:
             return None
         data = self._files.read(name)
-        return Screenshot(data, *check_image(data))
+        return Screenshot.of(data)
 
 
 def _elements(row: Mapping[str, Any], fields: Mapping[str, Any], data: bytes) -> list[Rectangle | None]:

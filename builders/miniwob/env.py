@@ -7,7 +7,6 @@ import time
 from solar_rl.actions import Action
 from solar_rl.environment import Environment, Observation
 from solar_rl.errors import InputError
-from solar_rl.images import check_image
 from solar_rl.schema import Screenshot
 
 from .browser import HEIGHT, WIDTH, Browser
@@ -113,7 +112,7 @@ class MiniWobEnv(Environment):
         shot = None
         if self.screenshots:
             data = self.browser.screenshot()
-            shot = Screenshot(data, *check_image(data))
+            shot = Screenshot.of(data)
         width, height = (shot.width, shot.height) if shot else (WIDTH * self.scale, HEIGHT * self.scale)
         boxes = tuple(element.box for element in self.page.visible if element.box)
         self._seen = Observation(self.page.goal, shot, self.page.text(), round(width), round(height), boxes)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from solar_rl.actions import Action, Box
 from solar_rl.errors import ActionError, RecordError
-from solar_rl.images import check_image
 from solar_rl.interchange.model import (
     Edges,
     InterchangeAction,
@@ -157,7 +156,7 @@ def _screenshot(step: InterchangeStep, images: Images) -> Screenshot | None:
         return None
     try:
         data = images.read(step.image)
-        screenshot = Screenshot(data, *check_image(data))
+        screenshot = Screenshot.of(data)
         if step.image_sha256 not in (None, screenshot.sha256):
             message = f"the image's sha256 is {screenshot.sha256}, stated is {step.image_sha256}"
             raise RecordError("image_changed", message)
