@@ -1,0 +1,269 @@
+"""The three stages of a round: build a dataset version, train, evaluate; each can be run again after a kill."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from solar_rl.config import DatasetConfig, load_dataset_config, validate_config
+from solar_rl.config.source import MIX
+from solar_rl.errors import CheckFailed, ConfigError, InputError
+from solar_rl.pipeline import Options, Submitted, build
+from solar_rl.pipeline.phases import Standing
+from solar_rl.pipeline.work import temporary_name, write_atomically
+from solar_rl.rounds.config import RoundsConfig, dotted
+from solar_rl.rounds.figures import held_out, sampled, trained
+from solar_rl.rounds.state import Stage
+from solar_rl.shipped import shipped_path
+from solar_rl.store.manifest import read_manifest
+from solar_rl.train.launch import find_recipe, launch
+from solar_rl.yaml_file import read_yaml
+
+CACHE = ".cache"
+"""Folder below a run's for the answers of an unfinished build."""
+Progress = Callable[[Standing], None]
+_POLICY_KEY = {"scripted": "policy", "transformers": "model", "vllm": "model"}
+"""Field of a sampler that names the policy, for those that run a local one."""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """What the stages of a run work on.
+
+    Args:
+        config: The run.
+        folder: The run's folder.
+        dataset: The dataset's config, as the first round has it.
+        split: The split that is trained on.
+        seed: Seed of the recipe.
+        progress: Told how far a build is.
+    """
+
+    config: RoundsConfig
+    folder: Path
+    dataset: DatasetConfig
+    split: str
+    seed: int
+    progress: Progress = lambda standing: None
+
+    def policy(self, number: int) -> str:
+        """Return the policy that comes out of a round; 0: the one that the run starts with."""
+        return str(self.place(number) / "policy") if number else self.config.policy
+
+    def place(self, number: int) -> Path:
+        """Return the folder of a round."""
+        return self.folder / f"round-{number}"
+
+    def artifact(self, stage: Stage) -> Path:
+        """Return the folder that a stage makes."""
+        if stage.kind == "train":
+            return Path(self.policy(stage.round))
+        kind = "" if stage.kind == "build" else "heldout-"
+        return self.folder / f"{self.dataset.name}-{kind}1.{stage.round}.0"
+
+    def run(self, stage: Stage) -> dict[str, Any]:
+        """Do a stage, or the rest of it, and return its figures.
+
+        Raises:
+            CheckFailed: Training ended with an error, or a build's source is too broken.
+            InputError: The policy, the dataset or the recipe can't be used.
+        """
+        if stage.kind == "train":
+            return self._train(stage)
+        folder = self.artifact(stage)
+        config = self.dataset_config(stage)
+        self._build(config, folder, self.place(stage.round) / f"{stage.kind}.yaml")
+        if stage.kind == "build":
+            return sampled(folder)
+        return held_out(folder, self.config.evaluate.bucket_rule, seed=config.seed)
+
+    def dataset_config(self, stage: Stage) -> DatasetConfig:
+        """Return what a stage builds: the round's candidates, or the answers to held-out steps."""
+        data = self.dataset.model_dump(mode="json")
+        number, held = stage.round, stage.kind == "evaluate"
+        sampler = data["sampler"]
+        data["version"] = f"1.{number}.0"
+        if held:
+            ours = self.config.evaluate
+            data["name"] = f"{self.dataset.name}-heldout"
+            data["source"] |= {"splits": ours.splits, "limit": ours.episodes}
+            if sampler["type"] == "scripted":  # scripted answers would tell nothing of the policy
+                sampler = {"type": "transformers", "batch_size": sampler["batch_size"]}
+            sampler |= {"n": ours.samples, "temperature": ours.temperature, "adaptive": False}
+            sampler |= {"max_new_tokens": ours.max_new_tokens} if ours.max_new_tokens else {}
+            data["preview_rows"] = min(data["preview_rows"], 50)
+        else:
+            data["seed"] = self.dataset.seed + number
+            data["source"] = self._drawn(data["source"], number) | {"splits": [self.split]}
+        # round R samples with the policy of round R - 1, and evaluates its own
+        sampler[_POLICY_KEY[sampler["type"]]] = self.policy(number if held else number - 1)
+        data["sampler"] = sampler
+        return validate_config(DatasetConfig, data, where=f"round {number}")
+
+    def command(self, stage: Stage) -> str:
+        """Return what a user would type to do a stage alone."""
+        if stage.kind == "train":
+            return " ".join(["solar-rl train", self.config.recipe, *self._words(stage.round)])
+        described = self.place(stage.round) / f"{stage.kind}.yaml"
+        return f"solar-rl build {described} --out {self.artifact(stage)}"
+
+    def _drawn(self, source: dict[str, Any], number: int) -> dict[str, Any]:
+        """Return the source with only as many episodes as a round samples, others each time."""
+        count = self.config.episodes_per_round
+        if count is None:
+            return source
+        if source["sources"]:
+            if any(each["share"] is None for each in source["sources"].values()):
+                raise ConfigError(
+                    "episodes_per_round needs a dataset of one source, or of sources with shares",
+                    where=self.config.dataset,
+                )
+            return source | {"episodes": count, "seed": number}
+        inner = ("builder", "path", "options", "filters")
+        one = {name: source[name] for name in inner} | {"episodes": count}
+        rest = {name: value for name, value in source.items() if name not in inner}
+        return rest | {"builder": MIX, "sources": {source["builder"]: one}, "seed": number}
+
+    def _build(self, config: DatasetConfig, folder: Path, described: Path) -> None:
+        described.parent.mkdir(parents=True, exist_ok=True)
+        text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+        write_atomically(described, text.encode())
+        cache = self.folder / CACHE
+        built = build(config, folder, progress=self.progress, options=Options(cache=cache))
+        if isinstance(built, Submitted):
+            raise ConfigError("rounds wait for each build: executor.type slurm can't be used")
+        shutil.rmtree(cache, ignore_errors=True)  # answers of an older policy are never asked for again
+        self._share_files(folder)
+
+    def _share_files(self, folder: Path) -> None:
+        """Let files that an earlier version has too, such as screenshots, take their place on disk once."""
+        known: dict[str, Path] = {}
+        for other in sorted(self.folder.glob(f"{self.dataset.name}-*/manifest.json")):
+            if other.parent != folder:
+                entries = read_manifest(other.parent).files
+                known |= {entry.sha256: other.parent / entry.path for entry in entries}
+        for entry in read_manifest(folder).files:
+            twin, path = known.get(entry.sha256), folder / entry.path
+            if twin is None or not twin.is_file() or twin.samefile(path):
+                continue
+            temporary = temporary_name(path)
+            try:
+                os.link(twin, temporary)
+            except OSError:
+                return  # a file system without hard links: each version has its own
+            temporary.replace(path)
+
+    def _train(self, stage: Stage) -> dict[str, Any]:
+        folder = Path(self.policy(stage.round))
+        code = launch(
+            self.config.recipe,
+            self._words(stage.round, self._newest_checkpoint(folder)),
+            processes=self.config.processes,
+        )
+        if code:
+            raise CheckFailed(
+                f"training ended with exit code {code}",
+                where=f"round {stage.round}",
+                hint="its message is above; mend the cause and run the same command again",
+            )
+        figures = trained(folder)
+        for checkpoint in folder.glob("checkpoint-*"):  # what the next round needs is saved beside them
+            shutil.rmtree(checkpoint)
+        return figures
+
+    def _newest_checkpoint(self, folder: Path) -> Path | None:
+        """Find where a killed training run can go on; one that saved nothing begins anew."""
+        whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
+        if whole:
+            return max(whole, key=lambda path: int(path.name.rpartition("-")[2]))
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+
+    def _words(self, number: int, checkpoint: Path | None = None) -> list[str]:
+        build = self.artifact(Stage("build", number))
+        keys = {name: text.strip('"') for name, text in dotted(self.config.train)} | {
+            "dataset": str(build),
+            "model_name_or_path": self.policy(number - 1),
+            "output_dir": self.policy(number),
+            "max_steps": str(self.config.updates_per_round),
+            "seed": str(self.seed + number),
+        }
+        if checkpoint is not None:
+            keys["resume_from_checkpoint"] = str(checkpoint)
+        return [word for key, value in keys.items() for word in (f"--{key}", value)]
+
+
+def make_stages(config: RoundsConfig, folder: Path, progress: Progress) -> Stages:
+    """Read the dataset's config and the recipe, and make sure that they fit each other.
+
+    Raises:
+        ConfigError: They don't, or the sampler runs no local policy.
+        InputError: No such dataset, or the policy isn't there.
+    """
+    path = _dataset_yaml(config.dataset)
+    overrides = dict(dotted(config.build))
+    kind = read_yaml(path).get("sampler", {}).get("type", "scripted")
+    kind = overrides.get("sampler.type", kind).strip('"')
+    if kind not in _POLICY_KEY:
+        raise ConfigError(
+            f"sampler '{kind}' can't be given each round's policy",
+            where=config.dataset,
+            hint="set build.sampler.type to transformers or vllm",
+        )
+    overrides[f"sampler.{_POLICY_KEY[kind]}"] = config.policy
+    dataset = load_dataset_config(path, overrides)
+    settings = read_yaml(find_recipe(config.recipe)) | config.train
+    _check_recipe(settings, dataset, config.recipe)
+    if dataset.executor.type == "slurm":
+        raise ConfigError(
+            "rounds wait for each build: executor.type slurm can't be used", where=config.dataset
+        )
+    if not Path(config.policy).is_dir() and config.policy.startswith((".", "/")):
+        raise InputError("no such policy folder", where=config.policy)
+    return Stages(
+        config, folder, dataset, settings.get("split", "train"), int(settings.get("seed", 42)), progress
+    )
+
+
+def _check_recipe(settings: dict[str, Any], dataset: DatasetConfig, recipe: str) -> None:
+    if settings.get("mode", "replay") != "replay":
+        raise ConfigError(
+            "a recipe that samples while it trains needs no rounds",
+            where=recipe,
+            hint="use mode: replay, or start it with solar-rl train",
+        )
+    sampler = dataset.sampler
+    for key, default, wanted in (
+        ("num_generations", 8, sampler.n),
+        ("temperature", 1.0, sampler.temperature),
+    ):
+        if float(settings.get(key, default)) != wanted:
+            raise ConfigError(
+                f"{key} is {settings.get(key, default)}, but the dataset's sampler says {wanted}",
+                where=recipe,
+                hint=f"set train.{key}, or build.sampler.{'n' if key == 'num_generations' else key}",
+            )
+
+
+def _dataset_yaml(dataset: str) -> Path:
+    path = Path(dataset)
+    if path.is_dir() and (path / "dataset.yaml").exists():
+        return path / "dataset.yaml"
+    if path.is_file() or path.suffix in {".yaml", ".yml"} or len(path.parts) > 1:
+        return path
+    return shipped_path("datasets", dataset, "dataset.yaml")
+
+
+def all_stages(rounds: int) -> Iterator[Stage]:
+    """Yield the stages of a run in their order."""
+    yield Stage("evaluate", 0)
+    for number in range(1, rounds + 1):
+        yield Stage("build", number)
+        yield Stage("train", number)
+        yield Stage("evaluate", number)
