@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -21,9 +22,10 @@ from transformers import PrinterCallback
 from trl import GRPOConfig, ModelConfig, get_peft_config
 
 from solar_rl.errors import SolarError
-from solar_rl.policy import load_policy
+from solar_rl.policy import answer_ids, load_policy
+from solar_rl.train.anchor import Anchor
 from solar_rl.train.callbacks import RecordCallback
-from solar_rl.train.data import check_policy, load_replay
+from solar_rl.train.data import Crediting, check_policy, load_replay
 from solar_rl.train.images import remember_images
 from solar_rl.train.recipe import read_recipe
 from solar_rl.train.trainer import ReplayGRPOTrainer
@@ -36,7 +38,8 @@ warnings.filterwarnings("ignore", message=".*checkpointing` is deprecated", cate
 class SolarArguments:
     """Which dataset is replayed, and what each candidate is credited with."""
 
-    dataset: str = field(metadata={"help": "Folder of a built dataset."})
+    dataset: str = field(metadata={"help": "Folder of a built dataset, or OWNER/NAME on the Hub."})
+    revision: str | None = field(default=None, metadata={"help": "Tag, branch or commit on the Hub."})
     split: str = field(default="train", metadata={"help": "Split to train on."})
     credit: Literal["solar", "atomic", "step_local", "sparse", "sparse_rtraj", "ui_s1"] = field(
         default="solar", metadata={"help": "Where a candidate's reward and advantage come from."}
@@ -47,6 +50,15 @@ class SolarArguments:
     )
     weight_floor: float | None = field(
         default=None, metadata={"help": "Smallest share that log_success divides by (default: 1 / N)."}
+    )
+    expert_anchor: float = field(
+        default=0.0, metadata={"help": "Lambda of the recorded action's SFT term; 0: off (docs/method.md)."}
+    )
+    anchor_thoughts: Literal["auto", "recorded", "none"] = field(
+        default="auto",
+        metadata={
+            "help": "Whether recorded actions think aloud: as the sampled answers do, always, or never. [ours]"
+        },
     )
     off_policy: Literal["behaviour", "decoupled"] = field(
         default="behaviour",
@@ -86,13 +98,18 @@ def main() -> None:
     solar, config, model_config = read_recipe((SolarArguments, GRPOConfig, ModelConfig))
 
     # 2. The dataset: one row a candidate, N rows a group, with its credit.
-    data = load_replay(
-        solar.dataset,
-        split=solar.split,
+    crediting = Crediting(
         credit=solar.credit,
         advantage_weight=solar.advantage_weight,
         weight_floor=solar.weight_floor,
         upsample_rare=solar.upsample_rare,
+        anchor=solar.anchor_thoughts if solar.expert_anchor else None,
+    )
+    data = load_replay(
+        solar.dataset,
+        crediting,
+        revision=solar.revision,
+        split=solar.split,
         group_size=config.num_generations,
         temperature=config.temperature,
     )
@@ -108,14 +125,18 @@ def main() -> None:
         max_pixels=data.contexts.prompt.max_pixels,
     )
     check_policy(data, policy)
+    images = None
     if policy.processor is not None:
-        remember_images(policy.processor.image_processor, solar.image_cache_mb * 2**20)
+        images = remember_images(policy.processor.image_processor, solar.image_cache_mb * 2**20)
 
     # 4. The trainer: TRL's, with stored candidates in the place of sampling.
     trainer = ReplayGRPOTrainer(
         contexts=data.contexts,
         off_policy=solar.off_policy,
         tis_clip=solar.tis_clip,
+        anchor=Anchor(solar.expert_anchor, partial(answer_ids, policy)) if solar.expert_anchor else None,
+        images=images,
+        counts=data.counts,
         model=policy.model,
         processing_class=policy.processor or policy.tokenizer,
         args=config,

@@ -25,8 +25,9 @@ _SHOWN = {
     "kl": "kl",
     "entropy": "entropy",
     "clip_ratio/region_mean": "clipped",
-    "replay/in_play": "in play",
-    "replay/importance_weight": "weight",
+    "data/in_play": "in play",
+    "policy/ratio_max": "highest ratio",
+    "policy/anchor_nll": "anchor",
 }
 """Figures of a log that are printed and recorded, with their short names."""
 
@@ -45,20 +46,29 @@ def margin(data: Replay, policy: Policy, groups: Sequence[int]) -> float:
     gaps = []
     for group in groups:
         rows = [row for row in data.group(group) if row["in_play"] and row["advantage"]]
-        context = rows[0]["context"]
-        logps = batch_logprobs(
-            policy,
-            data.contexts.messages(context),
-            data.contexts.encoded(context),
-            [row["token_ids"] for row in rows],
-            data.temperature,
-        )
-        means = [
-            (sum(values) / len(values), row["advantage"] > 0) for values, row in zip(logps, rows, strict=True)
-        ]
+        means = []
+        for context, sharing in _by_context(rows).items():
+            logps = batch_logprobs(
+                policy,
+                data.contexts.messages(context),
+                data.contexts.encoded(context),
+                [row["token_ids"] for row in sharing],
+                data.temperature,
+            )
+            means += [
+                (sum(values) / len(values), row["advantage"] > 0)
+                for values, row in zip(logps, sharing, strict=True)
+            ]
         sides = [[mean for mean, positive in means if positive is side] for side in (True, False)]
         gaps.append(sum(sides[0]) / len(sides[0]) - sum(sides[1]) / len(sides[1]))
     return sum(gaps) / len(gaps)
+
+
+def _by_context(rows: Sequence[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
+    sharing: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        sharing.setdefault(row["context"], []).append(row)
+    return sharing
 
 
 def pick_groups(data: Replay, count: int) -> list[int]:

@@ -29,28 +29,56 @@ HASH_KEY = "solar_rl_sha256"
 class Memory(Generic[V]):
     """Keeps values up to a number of bytes; the one unused for longest goes first.
 
+    What was used since ``turn`` stays, whatever the budget: a batch never makes a value twice.
+
     Args:
-        budget: Bytes; the newest value is kept even when it alone is larger.
+        budget: Bytes.
     """
 
     def __init__(self, budget: int) -> None:
-        self.budget, self.held = budget, 0
+        self.budget, self.held, self.made = budget, 0, 0
         self._values: OrderedDict[Any, tuple[V, int]] = OrderedDict()
+        self._in_use: set[Any] = set()
+
+    def turn(self) -> None:
+        """Begin a new batch: what only earlier ones used may go."""
+        self._in_use.clear()
+        self._shrink()
 
     def get(self, key: Any) -> V | None:
         """Return the value of a key, or None; it counts as used now."""
         if key not in self._values:
             return None
         self._values.move_to_end(key)
+        self._in_use.add(key)
         return self._values[key][0]
 
-    def put(self, key: Any, value: V, size: int) -> V:
-        """Keep a value of ``size`` bytes under a new key and return it."""
+    def __contains__(self, key: Any) -> bool:
+        return key in self._values
+
+    def put(self, key: Any, value: V, size: int, *, asked: bool = True) -> V:
+        """Keep a value of ``size`` bytes under a new key and return it; counted in ``made``.
+
+        Args:
+            key: The key.
+            value: The value.
+            size: Its bytes.
+            asked: Whether the batch needs it; one that merely came along may go at any time.
+        """
         self._values[key] = (value, size)
+        if asked:
+            self._in_use.add(key)
         self.held += size
-        while self.held > self.budget and len(self._values) > 1:
-            self.held -= self._values.popitem(last=False)[1][1]
+        self.made += 1
+        self._shrink()
         return value
+
+    def _shrink(self) -> None:
+        while self.held > self.budget:
+            oldest = next((key for key in self._values if key not in self._in_use), None)
+            if oldest is None:
+                return
+            self.held -= self._values.pop(oldest)[1]
 
 
 class Screens:
@@ -65,6 +93,7 @@ class Screens:
         self._files = [pq.ParquetFile(path) for path in files]
         self._place = dict(self._index())  # sha256 -> (file, row group, (width, height))
         self._memory: Memory[bytes] = Memory(budget)
+        self._decoded: Memory[Image] = Memory(0)  # of the batch at hand alone
 
     def _index(self) -> Iterator[tuple[str, tuple[int, int, tuple[int, int]]]]:
         for number, file in enumerate(self._files):
@@ -98,20 +127,28 @@ class Screens:
         images = table.column("image").combine_chunks().field("bytes").to_pylist()
         read: dict[str, bytes] = dict(zip(table.column("sha256").to_pylist(), images, strict=True))
         for other, data in read.items():
-            if self._memory.get(other) is None:
-                self._memory.put(other, data, len(data))
+            if other not in self._memory:
+                self._memory.put(other, data, len(data), asked=other == sha256)
         return read[sha256]
 
     def decoded(self, sha256: str) -> Image:
-        """Return a screenshot in RGB, marked with its hash for ``remember_images``."""
+        """Return a screenshot in RGB, marked with its hash for ``remember_images``; decoded once a batch."""
         from PIL import Image
 
+        known = self._decoded.get(sha256)
+        if known is not None:
+            return known
         image = Image.open(io.BytesIO(self.encoded(sha256))).convert("RGB")
         image.info = {HASH_KEY: sha256}
-        return image
+        return self._decoded.put(sha256, image, 1)
+
+    def turn(self) -> None:
+        """Begin a new batch: screenshots that only earlier ones needed may go."""
+        self._decoded.turn()
+        self._memory.turn()
 
 
-def remember_images(image_processor: Any, budget: int) -> bool:
+def remember_images(image_processor: Any, budget: int) -> Memory[tuple[np.ndarray, np.ndarray]] | None:
     """Let an image processor remember what it made of a screenshot.
 
     It works for processors whose patches are laid one after the other (the Qwen-VL family); any other one
@@ -122,13 +159,14 @@ def remember_images(image_processor: Any, budget: int) -> bool:
         budget: Bytes of patches to keep.
 
     Returns:
-        Whether it remembers now.
+        What it remembers, or None where it can't. Its ``made`` counts the screenshots it has preprocessed;
+        call its ``turn`` before each batch.
     """
     from transformers import BatchFeature
 
     base = type(image_processor)
     if list(base.model_input_names) != ["pixel_values", "image_grid_thw"]:
-        return False
+        return None
     memory: Memory[tuple[np.ndarray, np.ndarray]] = Memory(budget)
 
     class Remembering(base):  # type: ignore[misc, valid-type]
@@ -156,7 +194,7 @@ def remember_images(image_processor: Any, budget: int) -> bool:
     for name in ("__name__", "__qualname__", "__module__"):
         setattr(Remembering, name, getattr(base, name))
     image_processor.__class__ = Remembering
-    return True
+    return memory
 
 
 def _flatten(images: Any) -> Iterator[Any]:

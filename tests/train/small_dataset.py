@@ -2,7 +2,8 @@
 
 import io
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -18,8 +19,10 @@ from solar_rl.policy import answer_ids, batch_logprobs, load_policy
 from solar_rl.schema import Candidate, Episode, Screenshot, Step
 from solar_rl.store.manifest import Manifest, write_manifest
 from solar_rl.store.parquet import TableWriter
-from solar_rl.train.data import Contexts, load_replay
-from solar_rl.train.images import Screens
+from solar_rl.train.anchor import Anchor
+from solar_rl.train.contexts import Contexts
+from solar_rl.train.data import Crediting, load_replay
+from solar_rl.train.images import Screens, remember_images
 from solar_rl.train.trainer import ReplayGRPOTrainer
 
 SIZE = 4
@@ -95,22 +98,22 @@ def make_dataset(folder: Path, policy_folder: Path | None, episodes: int = 5) ->
 
 def episode_number(number: int) -> Episode:
     steps = tuple(
-        Step(t, LABELS[(number + t) % len(LABELS)], *SCREEN, screenshot=_screen(10 * number + t))
+        Step(t, LABELS[(number + t) % len(LABELS)], *SCREEN, screenshot=screen(10 * number + t))
         for t in range(3)
     )
     return Episode(f"e{number}", "small", "android", f"Open page {number} and say hello", steps, app="notes")
 
 
-def _screen(seed: int) -> Screenshot:
+def screen(seed: int, size: tuple[int, int] = SCREEN) -> Screenshot:
     draw_from = random.Random(seed)
-    image = Image.new("RGB", SCREEN, (245, 245, 245))
+    image = Image.new("RGB", size, (245, 245, 245))
     draw = ImageDraw.Draw(image)
     for _ in range(4):
-        x, y = draw_from.randrange(SCREEN[0] - 30), draw_from.randrange(SCREEN[1] - 20)
+        x, y = draw_from.randrange(size[0] - 30), draw_from.randrange(size[1] - 20)
         draw.rectangle([x, y, x + 28, y + 16], fill=tuple(draw_from.randrange(256) for _ in range(3)))
     data = io.BytesIO()
     image.save(data, "PNG")
-    return Screenshot(data.getvalue(), *SCREEN)
+    return Screenshot(data.getvalue(), *size)
 
 
 def _kind(episode: int, step: int, candidate: int, *, last: bool) -> str:
@@ -211,11 +214,16 @@ def _rewards(demos, kinds) -> dict[str, pl.DataFrame]:
     }
 
 
-def build_trainer(made: Made, policy_folder: Path, out: Path, **options):
+CREDITING = tuple(field.name for field in fields(Crediting))
+REPLAYING = ("off_policy", "tis_clip")
+
+
+def build_trainer(made: Made, policy_folder: Path, out: Path, *, expert_anchor: float = 0.0, **options):
     """Make a trainer as recipes/grpo.py does; options of load_replay, the trainer and GRPOConfig mixed."""
-    reading = {k: options.pop(k) for k in ("credit", "advantage_weight", "upsample_rare") if k in options}
-    replaying = {k: options.pop(k) for k in ("off_policy", "tis_clip") if k in options}
-    data = load_replay(made.folder, **reading)
+    crediting = {k: options.pop(k) for k in CREDITING if k in options}
+    replaying = {k: options.pop(k) for k in REPLAYING if k in options}
+    crediting = Crediting(**({"anchor": "auto"} if expert_anchor else {}) | crediting)
+    data = load_replay(made.folder, crediting)
     policy = load_policy(
         policy_folder, device="cpu", min_pixels=PROMPT["min_pixels"], max_pixels=PROMPT["max_pixels"]
     )
@@ -243,6 +251,9 @@ def build_trainer(made: Made, policy_folder: Path, out: Path, **options):
         processing_class=policy.processor,
         args=GRPOConfig(output_dir=str(out), **settings),
         train_dataset=data.rows,
+        anchor=Anchor(expert_anchor, partial(answer_ids, policy)) if expert_anchor else None,
+        images=remember_images(policy.processor.image_processor, 2**26),
+        counts=data.counts,
         **replaying,
     )
     return trainer, data, policy
