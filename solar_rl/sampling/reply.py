@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from typing_extensions import TypedDict
 
 from solar_rl.sampling.base import Completion
 
@@ -23,7 +24,7 @@ class _Message(BaseModel):
     content: str | None = None
 
 
-class _Token(BaseModel):
+class _Token(TypedDict):  # not a model: there is one for every token
     logprob: float
 
 
@@ -46,9 +47,9 @@ class Choice(BaseModel):
         Log-probs that can't be trusted are left out: of another number than the tokens, positive or not a number.
         """
         content = (self.logprobs.content if self.logprobs else None) or []
-        logprobs = tuple(token.logprob for token in content)
+        logprobs = tuple([token["logprob"] for token in content])
         counted = self.token_ids is None or len(self.token_ids) == len(logprobs)
-        sound = bool(logprobs) and counted and all(value <= 0 for value in logprobs)
+        sound = bool(logprobs) and counted and max(logprobs) <= 0 and not any(map(math.isnan, logprobs))
         return Completion(
             self.message.content or "",
             seed,
