@@ -75,8 +75,7 @@ def build(
 
     pairs = parse_overrides(overrides)
     pairs |= {key: str(value) for key, value in given.items() if value is not None}
-    config = load_dataset_config(_dataset_yaml(dataset), pairs)
-    config = config.model_copy(update={"privacy": keyed(config.privacy)})
+    config = dataset_config(dataset, pairs)
     folder = out or Path("runs") / f"{config.name}-{config.version}"
     options = pipeline.Options(start_from, cache, use_cache, trust_hashes)
     if dry_run:
@@ -192,6 +191,20 @@ def _cell(value: Any) -> str:
 def _console() -> Console:
     """Make a console as wide as the terminal, or COLUMNS; wide where nobody looks, so that no word is broken."""
     return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200)
+
+
+def dataset_config(dataset: str | None, pairs: dict[str, str]) -> DatasetConfig:
+    """Read a dataset.yaml, or a shipped one, with the command line over it; ``--sampler`` names a sampler's file."""
+    named = pairs.pop("sampler", None)
+    sampler = None if named is None else sampler_file(named)
+    config = load_dataset_config(_dataset_yaml(dataset), pairs, sampler=sampler)
+    return config.model_copy(update={"privacy": keyed(config.privacy)})
+
+
+def sampler_file(name: str) -> Path:
+    """Return a sampler's file: a path, or the name of a shipped one."""
+    path = Path(name)
+    return path if path.suffix in {".yaml", ".yml"} else shipped_path("samplers", f"{name}.yaml")
 
 
 def _dataset_yaml(dataset: str | None) -> Path:

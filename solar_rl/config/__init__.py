@@ -7,7 +7,15 @@ suggestion. ``digest`` hashes what changes results and leaves out what only chan
 from solar_rl.config.base import SPEED_ONLY, Config
 from solar_rl.config.dataset import DatasetConfig
 from solar_rl.config.executor import ExecutorConfig
-from solar_rl.config.loading import field_docs, load_dataset_config, set_dotted, validate_config
+from solar_rl.config.loading import (
+    field_docs,
+    load_dataset_config,
+    override,
+    put_sampler,
+    read_sampler,
+    set_dotted,
+    validate_config,
+)
 from solar_rl.config.privacy import PrivacyConfig
 from solar_rl.config.prompt import PromptConfig
 from solar_rl.config.rewards import AdvantageConfig, ShapingConfig, ValidityConfig
@@ -42,6 +50,9 @@ __all__ = [
     "VllmSampler",
     "field_docs",
     "load_dataset_config",
+    "override",
+    "put_sampler",
+    "read_sampler",
     "set_dotted",
     "validate_config",
 ]

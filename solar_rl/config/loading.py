@@ -18,26 +18,61 @@ from solar_rl.yaml_file import parse_scalar, read_yaml
 C = TypeVar("C", bound=Config)
 
 
-def load_dataset_config(path: str | Path, overrides: Mapping[str, str] | None = None) -> DatasetConfig:
-    """Read a dataset.yaml and apply dotted overrides.
+def load_dataset_config(
+    path: str | Path, overrides: Mapping[str, str] | None = None, *, sampler: str | Path | None = None
+) -> DatasetConfig:
+    """Read a dataset.yaml, put a sampler's file over it, and apply dotted overrides.
 
     Args:
         path: The YAML file.
         overrides: Dotted key to YAML scalar, such as {"shaping.alignment": "paper"}.
+        sampler: A file with blocks ``prompt`` and ``sampler``, see ``put_sampler``.
 
     Raises:
         ConfigError: Missing file, broken YAML, unknown key (with a suggestion) or wrong value.
     """
     data = read_yaml(path)
-    kind = (overrides or {}).get("sampler.type")
+    if sampler is not None:
+        put_sampler(data, read_sampler(sampler))
+    override(data, overrides or {})
+    return validate_config(DatasetConfig, data, where=str(path), overrides=tuple(overrides or ()))
+
+
+def read_sampler(path: str | Path) -> dict[str, Any]:
+    """Read a sampler's file: how a model is asked (``prompt``) and how it is run (``sampler``).
+
+    Raises:
+        ConfigError: Missing file, broken YAML, or another block.
+    """
+    data = read_yaml(path)
+    if not data or set(data) - {"prompt", "sampler"}:
+        found = ", ".join(sorted(data)) or "nothing"
+        raise ConfigError(f"expected blocks prompt and sampler, found {found}", where=str(path))
+    return data
+
+
+def put_sampler(data: dict[str, Any], blocks: Mapping[str, Any]) -> None:
+    """Put a sampler's file over a config's data: its fields of ``prompt``, and its ``sampler`` as a whole."""
+    prompt = dict(data.get("prompt") or {})
+    if "format" in blocks.get("prompt", {}):
+        prompt.pop("template", None)
+    data["prompt"] = prompt | blocks.get("prompt", {})
+    if "sampler" in blocks:
+        data["sampler"] = blocks["sampler"]
+
+
+def override(data: dict[str, Any], overrides: Mapping[str, str]) -> None:
+    """Set dotted keys of a config's data; fields of another kind of sampler or format go."""
+    kind = overrides.get("sampler.type")
+    if "prompt.format" in overrides and "prompt.template" not in overrides:
+        data.get("prompt", {}).pop("template", None)  # another format's models expect another
     if kind is not None and kind != data.get("sampler", {}).get("type", "scripted"):
         # another sampler: what the file says of its own kind alone means nothing to it
         data["sampler"] = {
             name: value for name, value in data.get("sampler", {}).items() if name in AnySampler.model_fields
         }
-    for key, text in (overrides or {}).items():
+    for key, text in overrides.items():
         set_dotted(data, key, text)
-    return validate_config(DatasetConfig, data, where=str(path), overrides=tuple(overrides or ()))
 
 
 def validate_config(
