@@ -13,7 +13,7 @@ training the vertical ones follow the content. Each path is turned so that it is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -26,7 +26,14 @@ from solar_rl.schema import Episode, Screenshot, Step
 from .android_control import AndroidControl
 from .android_control.jsonl import JsonlBuilder, first_rows, read_list
 from .android_control.screen import LARGE, LISTED, Screen, infer_screen, number, read_boxes, smallest_holding
-from .android_control.vocabulary import at_step, point_action, read_direction, read_optional_text, read_text
+from .android_control.vocabulary import (
+    Point,
+    each_step,
+    point_action,
+    read_direction,
+    read_optional_text,
+    read_text,
+)
 
 CITATION = """@article{lu2025uis1,
   title   = {UI-S1: Advancing GUI Automation via Semi-online Reinforcement Learning},
@@ -36,6 +43,10 @@ CITATION = """@article{lu2025uis1,
   year    = {2025}
 }"""
 
+_POINTS = ("coordinate", "coordinate2")
+Points = dict[str, Point]
+"""Points of a step in pixels, by the names that they have in the line."""
+Content = tuple[dict[str, Any], Points]
 _BUTTONS = {"Back": "back", "Home": "home", "Enter": "enter"}
 _STATUSES = {"success": "complete", "failure": "infeasible"}
 _ACTIONS = ("click", "long_press", "swipe", "type", "open", "wait", "system_button", "terminate")
@@ -110,13 +121,13 @@ class UiS1(JsonlBuilder):
         if not rows:
             raise RecordError("no_steps", "the episode has no steps")
         variant = self._variant(rows)
-        steps = tuple(self._steps(rows, variant))
+        steps = self._steps(rows, variant)
         return Episode(
             episode_id,
             source=self.name,
             platform="android",
             goal=read_text(row, "goal"),
-            steps=steps,
+            steps=tuple(steps),
             split=self.options.split or ("test" if variant == "evaluation" else "train"),
             app=next((step.action.app_name for step in steps if step.action.app_name), None),
             license=self.license,
@@ -129,20 +140,20 @@ class UiS1(JsonlBuilder):
         marks = {"check_options": "evaluation", "thought": "thoughts"}
         return next((kind for mark, kind in marks.items() if any(mark in row for row in rows)), "training")
 
-    def _steps(self, rows: list[dict[str, Any]], variant: str) -> Iterator[Step]:
-        inferred = _infer(rows)
-        for index, row in enumerate(rows):
-            with at_step(index):
-                step = self._step(index, row, inferred, variant)
-            yield step
+    def _steps(self, rows: list[dict[str, Any]], variant: str) -> list[Step]:
+        contents = each_step(rows, lambda _, row: _content(row))
+        inferred = _infer(points for _, points in contents)
+        return each_step(rows, lambda index, row: self._step(index, row, contents[index], inferred, variant))
 
-    def _step(self, index: int, row: dict[str, Any], inferred: Screen, variant: str) -> Step:
+    def _step(
+        self, index: int, row: dict[str, Any], content: Content, inferred: Screen, variant: str
+    ) -> Step:
         screenshot = self._screenshot(row)
         screen = Screen(screenshot.width, screenshot.height) if screenshot else inferred
-        content = _object(row, "action_content")
+        fields, points = content
         checks = _object(row, "check_options") if "check_options" in row else {}
-        action = self._action(content, checks, screen, variant)
-        boxes = read_boxes(checks.get("candidate_bbox", content.get("bbox")), screen)
+        action = self._action(fields, points, checks, screen, variant)
+        boxes = read_boxes(checks.get("candidate_bbox", fields.get("bbox")), screen)
         target = smallest_holding(boxes, action.x, action.y)
         return Step(
             index,
@@ -173,13 +184,13 @@ class UiS1(JsonlBuilder):
         return Screenshot.of(data)
 
     def _action(
-        self, content: dict[str, Any], checks: dict[str, Any], screen: Screen, variant: str
+        self, content: dict[str, Any], points: Points, checks: dict[str, Any], screen: Screen, variant: str
     ) -> Action:
         kind = content.get("action")
         if kind in ("click", "long_press"):
-            return point_action(kind, *_point(content, "coordinate"), screen)
+            return point_action(kind, *_given(points, "coordinate"), screen)
         if kind == "swipe":
-            return self._scroll(content, checks, screen, variant)
+            return self._scroll(points, checks, screen, variant)
         if kind == "type":
             return Action("input_text", text=read_text(content, "text"))
         if kind == "open":
@@ -192,10 +203,8 @@ class UiS1(JsonlBuilder):
             return Action("finished", status=_choice(content, "status", _STATUSES))
         raise RecordError("unknown_action", f"unknown action {kind!r}, expected one of {', '.join(_ACTIONS)}")
 
-    def _scroll(
-        self, content: dict[str, Any], checks: dict[str, Any], screen: Screen, variant: str
-    ) -> Action:
-        start, end = _point(content, "coordinate"), _point(content, "coordinate2")
+    def _scroll(self, points: Points, checks: dict[str, Any], screen: Screen, variant: str) -> Action:
+        start, end = _given(points, "coordinate"), _given(points, "coordinate2")
         along = path_direction(*start, *end)
         follows_finger = variant != "training" and along in ("up", "down")
         direction = opposite(along) if follows_finger else along
@@ -219,13 +228,24 @@ def _object(row: dict[str, Any], name: str) -> dict[str, Any]:
     return value
 
 
-def _point(content: dict[str, Any], name: str) -> tuple[float, float]:
-    value = content.get(name)
+def _content(row: dict[str, Any]) -> Content:
+    """Return what a step does, with the points that it names."""
+    content = _object(row, "action_content")
+    return content, {name: _point(content[name], name) for name in _POINTS if name in content}
+
+
+def _point(value: Any, name: str) -> Point:
     if value is None:
         raise RecordError("missing_field", f"{name} is missing")
     if not isinstance(value, list) or len(value) != 2:
         raise RecordError("bad_number", f"{name} is {value!r}, expected [x, y]")
     return number(value[0], "x"), number(value[1], "y")
+
+
+def _given(points: Points, name: str) -> Point:
+    if name not in points:
+        raise RecordError("missing_field", f"{name} is missing")
+    return points[name]
 
 
 def _choice(content: dict[str, Any], name: str, choices: dict[str, str]) -> str:
@@ -239,16 +259,14 @@ def _screenshot_name(row: dict[str, Any]) -> str:
     return PurePosixPath(read_text(row, "screenshot")).name
 
 
-def _infer(rows: list[dict[str, Any]]) -> Screen:
+def _infer(named: Iterable[Points]) -> Screen:
     """Infer the size from the points, and from swipes: the two ends of a path add up to the screen."""
-    points, sums = [], set()
-    for index, row in enumerate(rows):
-        with at_step(index):
-            content = _object(row, "action_content")
-            ends = [_point(content, name) for name in ("coordinate", "coordinate2") if name in content]
-        points += ends
+    points: list[Point] = []
+    sums = set()
+    for ends in named:
+        points += ends.values()
         if len(ends) == 2:
-            (x, y), (x2, y2) = ends
+            (x, y), (x2, y2) = ends.values()
             sums.add((round(x + x2), round(y + y2)))
     return LARGE if LARGE[:2] in sums else infer_screen(points)
 

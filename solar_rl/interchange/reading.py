@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from solar_rl.actions import Action, Box
 from solar_rl.errors import ActionError, RecordError
@@ -19,6 +21,8 @@ from solar_rl.schema import Alternative, Episode, Screenshot, Step
 
 SOURCE = "jsonl"
 """Name of a source that states none."""
+Row = TypeVar("Row")
+Made = TypeVar("Made")
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -101,18 +105,13 @@ def to_episode(row: InterchangeEpisode, images: Images, license: str | None = No
     episode_id = str(row.episode_id)
     if not row.steps:
         raise RecordError("no_steps", "the episode has no steps", where="steps")
-    steps = []
-    for index, step in enumerate(row.steps):
-        try:
-            steps.append(_step(index, step, row, images))
-        except RecordError as error:
-            raise _within(f"steps.{index}", error) from error
+    steps = _each("steps", row.steps, lambda index, step: _step(index, step, row, images))
     return Episode(
         episode_id,
         source=row.source or SOURCE,
         platform=row.platform,
         goal=row.goal,
-        steps=tuple(steps),
+        steps=steps,
         split=row.split,
         app=row.app,
         license=row.license or license,
@@ -128,7 +127,7 @@ def _step(index: int, step: InterchangeStep, row: InterchangeEpisode, images: Im
     screenshot = _screenshot(step, images)
     width, height = _screen(step, row, screenshot)
     scale = (width, height) if row.coordinates == "pixels" else (1, 1)
-    action = _action(step.action, scale, "action")
+    action = _action(step.action, scale)
     if row.coordinates == "unit" and step.screen_size == "stated" and action.off_screen:
         message = f"{(action.x, action.y)} lies outside the unit square"
         hint = "are these pixels? then say coordinates: pixels"
@@ -142,8 +141,8 @@ def _step(index: int, step: InterchangeStep, row: InterchangeEpisode, images: Im
         screenshot=screenshot,
         screen_text=step.screen_text,
         app=step.app,
-        target_box=_box("target_box", step.target_box, scale),
-        candidate_boxes=_boxes(step.candidate_boxes, scale),
+        target_box=_named_box("target_box", step.target_box, scale),
+        candidate_boxes=_boxes(step.candidate_boxes, scale) if step.candidate_boxes else (),
         screen_size=step.screen_size,
         box_rule=step.box_rule,
         thought=step.thought,
@@ -179,7 +178,7 @@ def _screen(step: InterchangeStep, row: InterchangeEpisode, shot: Screenshot | N
     raise RecordError("missing_field", "has neither an image nor screen_width and screen_height")
 
 
-def _action(row: InterchangeAction, scale: tuple[float, float], where: str) -> Action:
+def _action(row: InterchangeAction, scale: tuple[float, float], where: str = "action") -> Action:
     x, y, x2, y2 = row.x, row.y, row.x2, row.y2
     width, height = scale
     try:
@@ -204,27 +203,46 @@ def _alternatives(step: InterchangeStep, scale: tuple[float, float]) -> tuple[Al
     found = []
     for index, row in enumerate(step.alternatives):
         where = f"alternatives.{index}"
-        found.append(Alternative(_action(row, scale, where), _box(f"{where}.box", row.box, scale)))
+        action = _action(row, scale, where)
+        found.append(Alternative(action, _named_box(f"{where}.box", row.box, scale)))
     return tuple(found)
 
 
 def _boxes(rows: tuple[Edges, ...], scale: tuple[float, float]) -> tuple[Box, ...]:
-    found = [_box(f"candidate_boxes.{index}", edges, scale) for index, edges in enumerate(rows)]
+    found = _each("candidate_boxes", rows, lambda _, edges: _box(edges, scale))
     return tuple([box for box in found if box is not None])
 
 
-def _box(name: str, edges: Edges | None, scale: tuple[float, float]) -> Box | None:
-    """Clip a box to the screen; nothing is left of one that lies outside it."""
+def _named_box(key: str, edges: Edges | None, scale: tuple[float, float]) -> Box | None:
     if edges is None:
         return None
+    try:
+        return _box(edges, scale)
+    except RecordError as error:
+        raise _within(key, error) from error
+
+
+def _box(edges: Edges, scale: tuple[float, float]) -> Box | None:
+    """Clip a box to the screen; nothing is left of one that lies outside it."""
     (x1, y1, x2, y2), (width, height) = edges, scale
     if x1 > x2 or y1 > y2:
-        raise RecordError("bad_box", f"{list(edges)} is not x1 <= x2, y1 <= y2", where=name)
+        raise RecordError("bad_box", f"{list(edges)} is not x1 <= x2, y1 <= y2")
     if not (x1 >= 0 and y1 >= 0 and x2 <= width and y2 <= height):
         if x2 < 0 or y2 < 0 or x1 > width or y1 > height:
             return None
         x1, y1, x2, y2 = max(0, x1), max(0, y1), min(width, x2), min(height, y2)
     return Box(x1 / width, y1 / height, x2 / width, y2 / height)
+
+
+def _each(key: str, rows: Iterable[Row], read: Callable[[int, Row], Made]) -> tuple[Made, ...]:
+    """Read the items of a list; an error says which one."""
+    index, made = 0, []
+    try:
+        for index, row in enumerate(rows):
+            made.append(read(index, row))
+    except RecordError as error:
+        raise _within(f"{key}.{index}", error) from error
+    return tuple(made)
 
 
 def _within(key: str, error: RecordError) -> RecordError:
