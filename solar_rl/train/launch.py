@@ -112,10 +112,12 @@ def find_recipe(recipe: str | Path) -> Path:
 
 
 def recipe_names() -> list[str]:
-    """List the shipped recipes, such as ``phone_cpu/stage1_atomic``."""
+    """List the shipped recipes, such as ``phone_cpu/stage1_atomic``; ``rounds*`` are for ``solar-rl rounds``."""
     root = shipped_path("recipes")
     found = (path.relative_to(root).with_suffix("") for path in root.glob("*/*.yaml"))
-    return sorted(str(name) for name in found if name.parent.name != ACCELERATE)
+    return sorted(
+        str(name) for name in found if name.parent.name != ACCELERATE and not name.name.startswith("rounds")
+    )
 
 
 def find_accelerate(config: str, settings: Mapping[str, Any]) -> Path:
@@ -206,7 +208,8 @@ def check_inputs(settings: Mapping[str, Any], where: str) -> None:
         if not settings.get(key):
             raise ConfigError(f"key '{key}' is missing", where=where, hint=f"add --{key} FOLDER")
     dataset, policy = str(settings["dataset"]), str(settings["model_name_or_path"])
-    if not Path(dataset, "manifest.json").is_file():
+    on_hub = dataset.startswith("hf://") or (_HUB_ID.fullmatch(dataset) and not Path(dataset).exists())
+    if not on_hub and not Path(dataset, "manifest.json").is_file():
         raise InputError(
             "is no built dataset (it has no manifest.json)", where=dataset, hint="make it with solar-rl build"
         )
