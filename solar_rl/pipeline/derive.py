@@ -23,6 +23,7 @@ from solar_rl.pipeline.work import WORK, claim, locked, swap
 from solar_rl.store.manifest import MANIFEST, Manifest, read_manifest, require_whole
 from solar_rl.verify import check_verifier
 
+SAMPLING = ("read", "sample")
 MAY_CHANGE = {"shape": ("shaping", "advantage"), "score": ("validity", "shaping", "advantage")}
 
 
@@ -85,7 +86,7 @@ def run(plan: Derivation) -> Built:
     """Make the new version; the manifest is written last of all."""
     base = Base(plan.folder, plan.manifest)
     keys = derived_keys(plan.config, plan.manifest)
-    ran = tuple(stage for stage in STAGES if not base.same(keys, stage))
+    ran = tuple(stage for stage in STAGES if stage not in SAMPLING and not base.same(keys, stage))
     old = plan.manifest
     origin = Origin(plan.config, keys, old.source_files, old.attribution, dict(old.filtered), base=old)
     with locked(plan.out):

@@ -135,7 +135,9 @@ def sampler_files(config: DatasetConfig, hashes: FileHashes) -> dict[str, str]:
 def _template_files(config: DatasetConfig) -> dict[str, str]:
     """Hash the shipped template and what it includes; a template of the user's own is in the config."""
     template = config.prompt.template
-    return {} if template is None else {f"prompt.template/{n}": h for n, h in template_hashes(template).items()}
+    return (
+        {} if template is None else {f"prompt.template/{n}": h for n, h in template_hashes(template).items()}
+    )
 
 
 def sampler_identity(config: DatasetConfig, hashes: FileHashes) -> str:
