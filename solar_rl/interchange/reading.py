@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar
 
 from solar_rl.actions import Action, Box
 from solar_rl.errors import ActionError, RecordError
@@ -21,8 +19,6 @@ from solar_rl.schema import Alternative, Episode, Screenshot, Step
 
 SOURCE = "jsonl"
 """Name of a source that states none."""
-Row = TypeVar("Row")
-Made = TypeVar("Made")
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -105,13 +101,18 @@ def to_episode(row: InterchangeEpisode, images: Images, license: str | None = No
     episode_id = str(row.episode_id)
     if not row.steps:
         raise RecordError("no_steps", "the episode has no steps", where="steps")
-    steps = _each("steps", row.steps, lambda index, step: _step(index, step, row, images))
+    index, steps = 0, []
+    try:
+        for index, step in enumerate(row.steps):
+            steps.append(_step(index, step, row, images))
+    except RecordError as error:
+        raise _within(f"steps.{index}", error) from error
     return Episode(
         episode_id,
         source=row.source or SOURCE,
         platform=row.platform,
         goal=row.goal,
-        steps=steps,
+        steps=tuple(steps),
         split=row.split,
         app=row.app,
         license=row.license or license,
@@ -126,7 +127,7 @@ def _step(index: int, step: InterchangeStep, row: InterchangeEpisode, images: Im
         raise RecordError("step_gap", f"is {step.step_index}, expected {index}", where="step_index")
     screenshot = _screenshot(step, images)
     width, height = _screen(step, row, screenshot)
-    scale = (width, height) if row.coordinates == "pixels" else (1, 1)
+    scale = (float(width), float(height)) if row.coordinates == "pixels" else (1.0, 1.0)
     action = _action(step.action, scale)
     if row.coordinates == "unit" and step.screen_size == "stated" and action.off_screen:
         message = f"{(action.x, action.y)} lies outside the unit square"
@@ -209,7 +210,11 @@ def _alternatives(step: InterchangeStep, scale: tuple[float, float]) -> tuple[Al
 
 
 def _boxes(rows: tuple[Edges, ...], scale: tuple[float, float]) -> tuple[Box, ...]:
-    found = _each("candidate_boxes", rows, lambda _, edges: _box(edges, scale))
+    found: list[Box | None]
+    try:
+        found = [_box(edges, scale) for edges in rows]
+    except RecordError:  # say it again with the box's number
+        found = [_named_box(f"candidate_boxes.{index}", edges, scale) for index, edges in enumerate(rows)]
     return tuple([box for box in found if box is not None])
 
 
@@ -224,25 +229,17 @@ def _named_box(key: str, edges: Edges | None, scale: tuple[float, float]) -> Box
 
 def _box(edges: Edges, scale: tuple[float, float]) -> Box | None:
     """Clip a box to the screen; nothing is left of one that lies outside it."""
-    (x1, y1, x2, y2), (width, height) = edges, scale
+    x1, y1, x2, y2 = edges
+    width, height = (
+        scale  # floats, as the edges are: comparing them with whole numbers takes three times as long
+    )
     if x1 > x2 or y1 > y2:
         raise RecordError("bad_box", f"{list(edges)} is not x1 <= x2, y1 <= y2")
-    if not (x1 >= 0 and y1 >= 0 and x2 <= width and y2 <= height):
+    if not (x1 >= 0.0 and y1 >= 0.0 and x2 <= width and y2 <= height):
         if x2 < 0 or y2 < 0 or x1 > width or y1 > height:
             return None
-        x1, y1, x2, y2 = max(0, x1), max(0, y1), min(width, x2), min(height, y2)
+        x1, y1, x2, y2 = max(0.0, x1), max(0.0, y1), min(width, x2), min(height, y2)
     return Box(x1 / width, y1 / height, x2 / width, y2 / height)
-
-
-def _each(key: str, rows: Iterable[Row], read: Callable[[int, Row], Made]) -> tuple[Made, ...]:
-    """Read the items of a list; an error says which one."""
-    index, made = 0, []
-    try:
-        for index, row in enumerate(rows):
-            made.append(read(index, row))
-    except RecordError as error:
-        raise _within(f"{key}.{index}", error) from error
-    return tuple(made)
 
 
 def _within(key: str, error: RecordError) -> RecordError:
