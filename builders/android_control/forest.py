@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from solar_rl.actions import Box
@@ -33,20 +33,19 @@ _KNOWN = {
 
 
 class Node(NamedTuple):
-    """One visible element: its box in pixels, clipped to the screen, and its area in pixels."""
+    """One visible element: its box in pixels, clipped to the screen, and the message with all that it says."""
 
     left: int
     top: int
     right: int
     bottom: int
-    area: int
-    clickable: bool
     in_bar: bool
     raw: Any
 
-    def holds(self, x: float, y: float) -> bool:
-        """Tell whether the point lies in the element, edges included."""
-        return self.left <= x <= self.right and self.top <= y <= self.bottom
+    @property
+    def area(self) -> int:
+        """Return the pixels that the box covers."""
+        return (self.right - self.left) * (self.bottom - self.top)
 
     def encloses(self, other: Node) -> bool:
         """Tell whether the other element lies wholly within this one."""
@@ -72,21 +71,23 @@ class Forest:
     def __init__(self, data: bytes, screen: Screen) -> None:
         self._windows = parse_forest(data).windows
         self._screen = screen
-        self._nodes = list(self._visible())
+        self._nodes = self._visible()
 
-    def _visible(self) -> Iterator[Node]:
-        width, height = self._screen.width, self._screen.height
+    def _visible(self) -> list[Node]:
+        # Plain comparisons: a screen has hundreds of elements, and this and ``_line`` are most of a reader's time.
+        width, height, nodes = self._screen.width, self._screen.height, []
         for window in self._windows:
             in_bar = window.window_type == _SYSTEM and not window.is_active
             for raw in window.tree.nodes:
                 if not raw.is_visible_to_user:
                     continue
                 rect = raw.bounds_in_screen
-                left, top = max(rect.left, 0), max(rect.top, 0)
-                right, bottom = min(rect.right, width), min(rect.bottom, height)
+                left, top, right, bottom = rect.left, rect.top, rect.right, rect.bottom
+                left, right = (0 if left < 0 else left), (width if right > width else right)
+                top, bottom = (0 if top < 0 else top), (height if bottom > height else bottom)
                 if left < right and top < bottom:
-                    area = (right - left) * (bottom - top)
-                    yield Node(left, top, right, bottom, area, raw.is_clickable, in_bar, raw)
+                    nodes.append(Node(left, top, right, bottom, in_bar, raw))
+        return nodes
 
     def package(self) -> str | None:
         """Return the package of the topmost application window, if there is one."""
@@ -116,11 +117,14 @@ class Forest:
         Source: ours, because the smallest box alone is often the text inside a button, and the smallest
         clickable one can lie behind a pop-up (episode 20 of AndroidControl: "Close ad").
         """
-        held = sorted((n for n in self._nodes if n.holds(x, y)), key=lambda n: (n.area, not n.clickable))
+        held = [n for n in self._nodes if n.left <= x <= n.right and n.top <= y <= n.bottom]
         if not held:
             return None, ()
+        held.sort(key=lambda n: (n.area, not n.raw.is_clickable))
         limit = CONTAINER_SHARE * self._screen.width * self._screen.height
-        around = (i for i, n in enumerate(held) if n.clickable and n.area < limit and n.encloses(held[0]))
+        around = (
+            i for i, n in enumerate(held) if n.raw.is_clickable and n.area < limit and n.encloses(held[0])
+        )
         found = next(around, None)
         boxes = tuple(dict.fromkeys(self._unit(node) for node in held[found or 0 :]))
         return SMALLEST if found is None else CLICKABLE, boxes
@@ -135,12 +139,12 @@ class Forest:
         Elements that say the same at the same place are written once. Left out are passwords and system bars
         that aren't in use, whose clock and notifications say nothing about the task.
         """
-        lines = (_line(node) for node in self._nodes if not node.in_bar)
-        return "\n".join(dict.fromkeys(line for line in lines if line)) or None
+        lines = dict.fromkeys([_line(node) for node in self._nodes if not node.in_bar])
+        return "\n".join(line for line in lines if line) or None
 
 
 def _line(node: Node) -> str | None:
-    raw = node.raw
+    left, top, right, bottom, _, raw = node
     label = (
         "" if raw.is_password else raw.text or raw.content_description or raw.hint_text or raw.tooltip_text
     )
@@ -150,21 +154,26 @@ def _line(node: Node) -> str | None:
     if len(label) > _LONGEST_LABEL:
         label = label[:_LONGEST_LABEL] + "…"
     said = f' "{label}"' if label else ""
-    place = f"[{node.left},{node.top},{node.right},{node.bottom}]"
-    return f"{raw.class_name.rpartition('.')[2]}{said} {place}{_flags(raw)}"
+    return f"{raw.class_name.rpartition('.')[2]}{said} [{left},{top},{right},{bottom}]{_flags(raw)}"
 
 
 def _flags(raw: Any) -> str:
-    flags = (
-        (" clickable", raw.is_clickable),
-        (" long-clickable", raw.is_long_clickable),
-        (" scrollable", raw.is_scrollable),
-        (" editable", raw.is_editable),
-        (" focused", raw.is_focused),
-        (" selected", raw.is_selected),
-        (" checked" if raw.is_checked else " unchecked", raw.is_checkable),
-    )
-    return "".join(name for name, on in flags if on)
+    flags = ""
+    if raw.is_clickable:
+        flags += " clickable"
+    if raw.is_long_clickable:
+        flags += " long-clickable"
+    if raw.is_scrollable:
+        flags += " scrollable"
+    if raw.is_editable:
+        flags += " editable"
+    if raw.is_focused:
+        flags += " focused"
+    if raw.is_selected:
+        flags += " selected"
+    if raw.is_checkable:
+        flags += " checked" if raw.is_checked else " unchecked"
+    return flags
 
 
 def app_name(package: str | None, opened: Iterable[str] = ()) -> str | None:
