@@ -21,13 +21,16 @@ from typing import Literal
 from transformers import PrinterCallback
 from trl import GRPOConfig, ModelConfig, get_peft_config
 
-from solar_rl.errors import SolarError
+from solar_rl.errors import CheckFailed, SolarError
 from solar_rl.policy import answer_ids, load_policy
 from solar_rl.train.anchor import Anchor
 from solar_rl.train.callbacks import RecordCallback
 from solar_rl.train.data import Crediting, check_policy, load_replay
+from solar_rl.train.health import RULES, HealthCallback, with_limits
 from solar_rl.train.images import remember_images
 from solar_rl.train.recipe import read_recipe
+from solar_rl.train.resume import IdentityCallback, check_checkpoint, find_checkpoint, recipe_identity
+from solar_rl.train.saving import save_policy
 from solar_rl.train.trainer import ReplayGRPOTrainer
 
 # transformers 5.24 renames gradient_checkpointing; the older ones that vLLM needs know the old name alone
@@ -79,6 +82,15 @@ class SolarArguments:
     margin_every: int = field(
         default=0, metadata={"help": "Measure it every so many steps too (0: first and last)."}
     )
+    collapse: Literal["stop", "warn", "off"] = field(
+        default="stop", metadata={"help": "What to do about a collapse (docs/metrics.md has the rules)."}
+    )
+    collapse_patience: int = field(
+        default=5, metadata={"help": "Logs in a row that must be beyond a limit. [ours]"}
+    )
+    health_limits: str = field(
+        default="", metadata={"help": "Other limits, NAME=VALUE with commas between: clipped=0.3."}
+    )
     image_cache_mb: int = field(default=1024, metadata={"help": "Memory for preprocessed screenshots, MiB."})
     processes: int | None = field(
         default=None, metadata={"help": "Stop unless exactly so many processes run."}
@@ -114,6 +126,14 @@ def main() -> None:
         temperature=config.temperature,
     )
 
+    # A checkpoint to go on from must be whole and this recipe's.
+    rules = with_limits(RULES, solar.health_limits)
+    identity = recipe_identity(solar, config, model_config, data.name)
+    checkpoint = find_checkpoint(config.resume_from_checkpoint, config.output_dir)
+    if checkpoint is not None:
+        updates = config.steps_per_generation * config.num_iterations / config.gradient_accumulation_steps
+        check_checkpoint(checkpoint, identity, updates)
+
     # 3. The policy, with the image sizes that the sampler saw. The trainer puts it on its device.
     policy = load_policy(
         model_config.model_name_or_path,
@@ -145,13 +165,22 @@ def main() -> None:
     )
     notes = {"credit": solar.credit, "advantage_weight": solar.advantage_weight}
     notes |= {"off_policy": solar.off_policy, "dataset": data.name, "groups": data.counts}
+    health = HealthCallback(rules, solar.collapse, solar.collapse_patience)
+    notes |= {"anchors": data.anchors, "warnings": health.found}
     record = RecordCallback(trainer, data, policy, solar.margin_groups, solar.margin_every, notes)
-    trainer.add_callback(record)
+    for callback in (health, IdentityCallback(trainer, identity), record):
+        trainer.add_callback(callback)
     trainer.remove_callback(PrinterCallback)  # it prints every metric at once
 
     # 5. Train, or go on from a checkpoint; the saved folder is the next stage's model_name_or_path.
-    trainer.train(resume_from_checkpoint=config.resume_from_checkpoint)
-    trainer.save_model(config.output_dir)
+    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    if health.collapsed is not None:
+        raise CheckFailed(
+            f"stopped at step {trainer.state.global_step}, the policy has collapsed: {health.collapsed}",
+            where=config.output_dir,
+            hint=f"last good checkpoint: {health.last_good or 'none, set save_strategy: steps'}",
+        )
+    save_policy(trainer, config.output_dir)
 
 
 if __name__ == "__main__":

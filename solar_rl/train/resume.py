@@ -1,0 +1,170 @@
+"""Go on from a checkpoint: which one, whether it is whole, and whether it belongs to this recipe.
+
+A checkpoint gets a small file last of all, once every process has written its part. It says what made it, so
+that going on with another recipe or dataset is refused before the model loads.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback
+
+from solar_rl.errors import InputError
+from solar_rl.store.manifest import write_text
+
+IDENTITY = "solar_rl.json"
+"""File in a checkpoint that says what made it; without it the checkpoint isn't whole."""
+OURS = (
+    "split",
+    "credit",
+    "advantage_weight",
+    "weight_floor",
+    "upsample_rare",
+    "expert_anchor",
+    "anchor_thoughts",
+    "off_policy",
+    "tis_clip",
+)
+"""Keys of SolarArguments that change what is learned."""
+TRLS = (
+    "beta",
+    "delta",
+    "epsilon",
+    "epsilon_high",
+    "importance_sampling_level",
+    "learning_rate",
+    "loss_type",
+    "lr_scheduler_type",
+    "max_grad_norm",
+    "num_generations",
+    "num_iterations",
+    "optim",
+    "seed",
+    "shuffle_dataset",
+    "steps_per_generation",
+    "temperature",
+    "top_entropy_quantile",
+    "warmup_steps",
+    "weight_decay",
+)
+"""Keys of GRPOConfig that change what is learned. ``max_steps`` is left out: a run may go on for longer."""
+MODELS = ("use_peft", "lora_r", "lora_alpha", "lora_dropout", "lora_target_modules")
+"""Keys of ModelConfig that decide which weights there are."""
+
+
+def recipe_identity(solar: Any, config: Any, model: Any, dataset: str) -> dict[str, Any]:
+    """Return what a checkpoint says of its making.
+
+    Args:
+        solar: The recipe's SolarArguments.
+        config: TRL's GRPOConfig.
+        model: TRL's ModelConfig.
+        dataset: Name, version and build id of the dataset.
+    """
+    rows = config.per_device_train_batch_size * config.gradient_accumulation_steps * config.world_size
+    identity: dict[str, Any] = {"dataset": dataset, "rows_per_update": rows}
+    for owner, names in ((solar, OURS), (config, TRLS), (model, MODELS)):
+        known = {field.name for field in fields(owner)}
+        identity |= {name: _plain(getattr(owner, name)) for name in names if name in known}
+    return identity
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def find_checkpoint(wanted: str | None, output_dir: str | Path) -> Path | None:
+    """Return the checkpoint to go on from.
+
+    Args:
+        wanted: A checkpoint's folder, ``latest`` (the newest whole one in ``output_dir``; without one the run
+            starts anew), or None.
+        output_dir: Where the run's checkpoints lie.
+
+    Raises:
+        InputError: No such folder, or no whole checkpoint.
+    """
+    if wanted is None:
+        return None
+    if wanted.lower() in ("latest", "true"):
+        numbered = ((_step(path), path) for path in Path(output_dir).glob("checkpoint-*"))
+        whole = [(step, path) for step, path in numbered if (path / IDENTITY).is_file()]
+        return max(whole)[1] if whole else None
+    path = Path(wanted)
+    if not path.is_dir():
+        raise InputError("no such checkpoint", where=wanted, hint=_hint(Path(output_dir)))
+    if not (path / IDENTITY).is_file():
+        raise InputError(
+            f"this checkpoint has no {IDENTITY}: the run was stopped while it was saved, or another program did",
+            where=wanted,
+            hint=_hint(path.parent),
+        )
+    return path
+
+
+def check_checkpoint(path: Path, identity: Mapping[str, Any], updates_a_batch: float = 1.0) -> None:
+    """Make sure that a checkpoint belongs to a recipe.
+
+    Args:
+        path: The checkpoint.
+        identity: ``recipe_identity`` of the recipe that goes on.
+        updates_a_batch: Updates that share a generation batch; a run can't go on amid one.
+
+    Raises:
+        InputError: It was made by another recipe or from another dataset, or lies amid a generation batch.
+    """
+    made: dict[str, Any] = json.loads((path / IDENTITY).read_text(encoding="utf-8"))
+    differences = [
+        f"{name} is {made.get(name)} there and {identity.get(name)} here"
+        for name in {**identity, **made}
+        if made.get(name) != identity.get(name)
+    ]
+    if differences:
+        raise InputError(
+            f"this checkpoint is another recipe's: {'; '.join(differences)}",
+            where=str(path),
+            hint="go on with the recipe that made it, or start a new run with --model_name_or_path and this folder",
+        )
+    if updates_a_batch > 1 and _step(path) % updates_a_batch:
+        raise InputError(
+            f"step {_step(path)} lies amid a generation batch of {updates_a_batch:g} updates",
+            where=str(path),
+            hint=f"save every {updates_a_batch:g} steps or a multiple of it",
+        )
+
+
+def _step(path: Path) -> int:
+    number = path.name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else -1
+
+
+def _hint(folder: Path) -> str:
+    whole = sorted(
+        (_step(path), path.name) for path in folder.glob("checkpoint-*") if (path / IDENTITY).is_file()
+    )
+    names = ", ".join(name for _, name in whole)
+    return f"whole checkpoints in {folder}: {names or 'none'}"
+
+
+class IdentityCallback(TrainerCallback):  # type: ignore[misc]
+    """Writes into each checkpoint what made it, once all processes have saved their part.
+
+    Args:
+        trainer: The trainer.
+        identity: ``recipe_identity``.
+    """
+
+    def __init__(self, trainer: Any, identity: Mapping[str, Any]) -> None:
+        self.trainer, self.identity = trainer, dict(identity)
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Write the file that makes the checkpoint whole."""
+        self.trainer.accelerator.wait_for_everyone()
+        if args.should_save:
+            folder = Path(args.output_dir, f"checkpoint-{state.global_step}")
+            write_text(folder / IDENTITY, json.dumps(self.identity, indent=1, sort_keys=True) + "\n")
