@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from solar_rl.report import data_charts, failure_charts, headline, reward_charts, words
+from solar_rl.report import data_charts, failure_charts, headline, reward_charts, sampling_charts, words
 from solar_rl.report.picks import Pick, pick_episodes
 from solar_rl.report.screens import data_uris
 from solar_rl.report.strip import Strip, make_strip, read_images, read_records
@@ -22,6 +22,7 @@ REPORT = "report.html"
 SECTIONS = (
     failure_charts.failures,
     failure_charts.validity,
+    sampling_charts.sampling,
     reward_charts.rewards,
     reward_charts.learning,
     data_charts.labels,

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from solar_rl.errors import InputError
 from solar_rl.stats.failures import FIRST_FAILURE, TRUNCATION
-from solar_rl.stats.inputs import DIRECTIONS, LABELS, SAMPLING
+from solar_rl.stats.inputs import DIRECTIONS, LABELS
 from solar_rl.stats.laws import check_laws
 from solar_rl.stats.leakage import LEAKAGE, Leakage
 from solar_rl.stats.question import Breakdown, Question, mean, share
+from solar_rl.stats.sampling import SAMPLING, Sampling
 from solar_rl.stats.scores import GROUPS, REWARDS, VALIDITY
 from solar_rl.stats.truths import TRUTHS, WORDING
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from solar_rl.query import Connection
 
-_QUESTIONS: dict[str, tuple[Question | Breakdown | Leakage, ...]] = {
+_QUESTIONS: dict[str, tuple[Question | Breakdown | Leakage | Sampling, ...]] = {
     "first_failure": FIRST_FAILURE,
     "validity": VALIDITY,
     "rewards": REWARDS,

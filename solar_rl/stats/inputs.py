@@ -1,59 +1,10 @@
-"""What went in: the sampler's answers and the labels they are held against."""
+"""What went in: the labels that answers are held against, and where directions part."""
 
 from __future__ import annotations
 
-from solar_rl.actions import ACTION_TYPES
-from solar_rl.stats.question import Breakdown, Question, mean, share
-
-DIVERSITY_ROWS = 50_000
-"""Completions are long: their diversity is measured on the first rows of the table alone."""
+from solar_rl.stats.question import Question, mean, share
 
 _OFF_SCREEN = " OR ".join(f"{name} NOT BETWEEN 0 AND 1" for name in ("x", "y", "x2", "y2"))
-
-# a number for each action type, 0 for an answer that didn't parse: a set of them is a bit mask
-_KIND = f"coalesce(list_position({list(ACTION_TYPES)}, pred_action_type), 0)"
-
-SAMPLING = (
-    Breakdown(
-        {"everything": "Pass@1 and pass@N", "action_type": "Pass@1 and pass@N by action type"},
-        f"""
-        count(*) AS steps,
-        {mean("n")} AS candidates_a_step,
-        {share("sum(valid)", "sum(scored)")} AS pass_at_1,
-        {share("count(*) FILTER (valid > 0)", "count(*) FILTER (scored > 0)")} AS pass_at_n,
-        {share("count(*) FILTER (scored > 0 AND valid = scored)", "count(*) FILTER (scored > 0)")} AS all_valid,
-        {mean("kinds")} AS action_types_a_step,
-        {share("sum(unparsed)", "sum(n)")} AS parse_error_rate
-        """,
-        f"""(
-          SELECT 'all' AS everything, first(action_type) AS action_type, count(*) AS n,
-            count(raw_score) AS scored, count(*) FILTER (valid) AS valid, count(*) FILTER (pred_action_type IS NULL) AS unparsed,
-            bit_count(bit_or(1 << {_KIND})) AS kinds
-          FROM rewards GROUP BY episode_id, step_index
-        )""",
-    ),
-    Question(
-        "Parse errors",
-        f"""
-        SELECT parse_error, count(*) AS candidates, {share("count(*)", "(SELECT count(*) FROM candidates)")} AS share
-        FROM candidates WHERE parse_error IS NOT NULL GROUP BY parse_error ORDER BY candidates DESC, parse_error
-        """,
-    ),
-    Question(
-        f"Diversity of answers (the first {DIVERSITY_ROWS:,})",
-        f"""
-        SELECT count(*) AS steps, {mean("n")} AS candidates_a_step, {mean("different")} AS different_a_step,
-          {share("count(*) FILTER (different = 1 AND n > 1)", "count(*)")} AS all_equal
-        FROM (
-          SELECT sum(n) AS n, count(*) AS different FROM (
-            SELECT episode_id, step_index, count(*) AS n
-            FROM (SELECT episode_id, step_index, completion FROM candidates LIMIT {DIVERSITY_ROWS})
-            GROUP BY episode_id, step_index, completion
-          ) GROUP BY episode_id, step_index
-        )
-        """,
-    ),
-)
 
 DIRECTIONS = (
     Question(
