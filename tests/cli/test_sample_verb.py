@@ -1,0 +1,182 @@
+"""The verb sample: what it draws a build finds, and a built dataset is sampled anew as a new version."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from test_cli import TOY, Run, solar
+
+from solar_rl import open_dataset, pipeline
+from solar_rl.commands_sampling import going
+from solar_rl.config import load_dataset_config
+from solar_rl.pipeline.phases import Standing
+from solar_rl.shipped import shipped_path
+
+FILES = sorted(shipped_path("samplers").glob("*.yaml"))
+PHONE = ("phone", "--source.options.episodes", "6", "--sampler.n", "4")
+
+
+def ok(run: Run) -> Run:
+    assert run.returncode == 0, run.stderr
+    return run
+
+
+def table(folder: Path, name: str) -> pl.DataFrame:
+    return pl.concat([pl.read_parquet(path) for path in sorted(folder.glob(f"data/{name}/*.parquet"))])
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sample")
+    ok(solar("build", *PHONE, "--out", "phone-1.0.0", cwd=folder))
+    return folder
+
+
+def test_what_was_sampled_a_build_finds_and_makes_the_same_bytes(home: Path, tmp_path: Path) -> None:
+    told = json.loads(ok(solar("sample", *PHONE, "--out", "p", "--json", cwd=tmp_path)).stdout)
+    straight = table(home / "phone-1.0.0", "candidates")
+    assert told["candidates"] == told["drawn"] == straight.height
+    assert told["contexts"] == straight.select("episode_id", "step_index").n_unique()
+    assert told["unparsed"] == straight["pred_action_type"].null_count()
+    assert not list((tmp_path / "p").glob("data"))
+    units = sorted((tmp_path / "p" / ".build").rglob("*.parquet"))
+    stamps = [file.stat().st_mtime_ns for file in units]
+
+    again = ok(solar("sample", *PHONE, "--out", "p", cwd=tmp_path))
+    assert f"{straight.height:,} candidates" in again.stdout
+    assert "drew" not in again.stderr
+    assert [file.stat().st_mtime_ns for file in units] == stamps
+
+    ok(solar("build", *PHONE, "--out", "p", cwd=tmp_path))
+    assert table(tmp_path / "p", "candidates").equals(straight)
+    manifests = [
+        json.loads((each / "manifest.json").read_text()) for each in (home / "phone-1.0.0", tmp_path / "p")
+    ]
+    assert manifests[0]["build_id"] == manifests[1]["build_id"]
+    there = ok(solar("sample", *PHONE, "--out", "p", cwd=tmp_path))
+    assert "nothing to sample" in there.stdout
+
+
+def test_a_dry_run_says_how_much_and_writes_nothing(home: Path, tmp_path: Path) -> None:
+    told = json.loads(ok(solar("sample", *PHONE, "--out", "p", "--dry-run", "--json", cwd=tmp_path)).stdout)
+    steps = table(home / "phone-1.0.0", "steps").height
+    assert (told["steps"], told["candidates to draw"]) == (steps, 4 * steps)
+    assert told["prompt tokens, estimated"] > 100 * steps
+    assert list(tmp_path.iterdir()) == []
+    ok(solar("sample", *PHONE, "--out", "p", cwd=tmp_path))
+    left = json.loads(ok(solar("sample", *PHONE, "--out", "p", "--dry-run", "--json", cwd=tmp_path)).stdout)
+    assert (left["episodes in finished units"], left["candidates to draw"]) == (6, 0)
+    few = json.loads(
+        ok(solar("sample", *PHONE, "--limit", "2", "--out", "q", "--dry-run", "--json", cwd=tmp_path)).stdout
+    )
+    assert few["episodes to sample"] == 2
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [("--sampler.adaptive", "true"), ("--prompt.history", "candidate"), ("--prompt.format", "ui_tars_abs")],
+)
+def test_a_built_dataset_is_sampled_anew_as_a_lawful_version(
+    home: Path, tmp_path: Path, changed: tuple[str, str]
+) -> None:
+    source = ("--source.options.episodes", "6")
+    ok(solar("sample", home / "phone-1.0.0", *changed, *source, "--out", tmp_path / "new", cwd=tmp_path))
+    new = open_dataset(str(tmp_path / "new"))
+    assert new.manifest.version == "1.1.0"
+    assert new.manifest.config["prompt"]["template"].startswith(new.manifest.config["prompt"]["format"])
+    for name in ("episodes", "steps"):
+        assert table(tmp_path / "new", name).equals(table(home / "phone-1.0.0", name))
+    run = solar("validate", tmp_path / "new", cwd=tmp_path)
+    assert run.returncode == 0, run.stdout
+    shaped = ("--shaping.alignment", "prefix_mean", "--out", tmp_path / "shaped")
+    ok(solar("shape", tmp_path / "new", *shaped, cwd=tmp_path))
+    run = solar("validate", tmp_path / "shaped", cwd=tmp_path)
+    assert run.returncode == 0, run.stdout
+    ok(solar("report", tmp_path / "shaped", cwd=tmp_path))
+    page = (tmp_path / "shaped" / "report.html").read_text(encoding="utf-8")
+    assert "Is it worth training on?" in page
+
+
+def test_adaptive_groups_have_one_or_n_members_in_tables_views_and_statistics(
+    home: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "a"
+    ok(solar("build", *PHONE, "--sampler.adaptive", "true", "--out", out, cwd=tmp_path))
+    whole = table(home / "phone-1.0.0", "candidates")
+    some = table(out, "candidates")
+    sizes = some.group_by("episode_id", "step_index").len("n")
+    assert set(sizes["n"]) == {1, 4}
+    key = ["episode_id", "step_index", "candidate_index"]
+    same = whole.join(some, on=key, how="semi", maintain_order="left")
+    assert some.drop("sampler_id").equals(same.drop("sampler_id"))  # its id tells n and adaptive too
+    first = table(home / "phone-1.0.0", "rewards").filter(candidate_index=0)
+    easy = first.filter(pl.col("valid").fill_null(True)).height
+    assert (sizes["n"] == 1).sum() == easy
+    view = open_dataset(str(out)).sql(
+        "SELECT n, count(*) AS groups, count(dropped_reason) AS dropped FROM grpo_groups GROUP BY n ORDER BY n"
+    )
+    assert view["groups"].sum() == sizes.height
+    tables = json.loads(ok(solar("stats", out, "sampling", "--json", cwd=tmp_path)).stdout)["sampling"]
+    told = {row["candidates"]: row for row in tables["Contexts and samples"]}
+    assert {n: row["contexts"] for n, row in told.items()} == dict(sizes.group_by("n").len().iter_rows())
+    assert sum(row["samples"] for row in told.values()) == some.height
+
+
+def test_what_cannot_be_sampled_anew_is_one_line(home: Path, tmp_path: Path) -> None:
+    for words, told in (
+        ((), "sampled as it was"),
+        (("--name", "other"), "can't change 'name'"),
+        (("--sampler.adaptive", "true", "--version", "1.0.0"), "never overwritten"),
+        (("--sampler", "no_such"), "there is: "),
+        (("--prompt.template", "no/such"), "no template is named"),
+    ):
+        run = solar("sample", home / "phone-1.0.0", *words, cwd=tmp_path)
+        assert run.returncode == 2, words
+        assert told in run.stderr
+        assert run.stderr.strip().count("\n") == 0
+
+
+def test_slurm_is_told_to_be_a_build_s(tmp_path: Path) -> None:
+    (tmp_path / "toy.yaml").write_text(TOY)
+    run = solar("sample", "toy.yaml", "--executor.type", "slurm", cwd=tmp_path)
+    assert (run.returncode, "solar-rl build --executor slurm" in run.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_sampler_s_file_goes_over_any_dataset(file: Path) -> None:
+    dataset = shipped_path("datasets", "android_control", "dataset.yaml")
+    config = load_dataset_config(dataset, {"prompt.level": "low", "sampler.n": "4"}, sampler=file)
+    told = file.read_text(encoding="utf-8")
+    assert "Not run here." in told
+    assert (config.prompt.level, config.sampler.n, config.sampler.temperature) == ("low", 4, 1.0)
+    assert config.prompt.template == f"{config.prompt.format}/2"
+    assert config.source.builder == "android_control"
+    assert config.sampler.type == "vllm"
+    answer = config.sampler.max_prompt_tokens + config.sampler.max_new_tokens
+    assert answer % 1024 == 0
+
+
+def test_a_sampler_s_file_with_other_blocks_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "odd.yaml").write_text("validity: {preset: lenient}\n")
+    run = solar("sample", *PHONE, "--sampler", "odd.yaml", "--dry-run", cwd=tmp_path)
+    assert run.returncode == 2
+    assert "expected blocks prompt and sampler" in run.stderr
+
+
+def test_progress_tells_rates_errors_and_what_is_known() -> None:
+    standing = Standing(episodes=3, asked=100, hits=25, contexts=12, candidates=96, tokens=960, unparsed=24)
+    assert going(standing, 2.0) == "48.0 candidates/s, 480 tokens/s, 25.0% known, 25.0% unparsable"
+    assert going(Standing(), 2.0) == ""
+
+
+def test_workers_are_counted_together(tmp_path: Path) -> None:
+    (tmp_path / "toy.yaml").write_text(TOY)
+    config = load_dataset_config(tmp_path / "toy.yaml", {"executor.workers": "2"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).parents[1] / "pipeline")
+        seen: list[Standing] = []
+        done = pipeline.sample(config, tmp_path / "toy", progress=seen.append)
+    assert done.candidates == done.drawn == seen[-1].candidates > 0
