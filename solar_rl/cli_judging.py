@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter, validators
 
-from solar_rl.cli_options import DryRun, Json
+from solar_rl.cli_options import DryRun, Json, Out
 
 
 def parse(
@@ -35,11 +35,12 @@ def parse(
 
 
 def evaluate(
-    predictions: Path,
-    /,
-    *,
-    data: str,
-    protocol: str = "solar",
+    *words: Annotated[str, Parameter(name="PREDICTIONS", allow_leading_hyphen=True)],
+    data: str | None = None,
+    suite: str | None = None,
+    model: str | None = None,
+    sampler: str = "transformers",
+    protocol: str | None = None,
     format: str | None = None,
     peer: Literal["agentcpm"] | None = None,
     split: str | None = None,
@@ -50,21 +51,36 @@ def evaluate(
     bootstrap: Annotated[int, Parameter(validator=validators.Number(gte=0, lte=100_000))] = 1000,
     seed: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 0,
     verdicts: Path | None = None,
+    limit: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
+    out: Out = None,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Judge predictions under a protocol: TM, EM, grounding, goal progress, task SR, with intervals.
+    """Measure a model on a suite, or judge predictions: TM, EM, goal progress, task SR, with intervals.
 
-    Each line is a JSON object with `episode_id`, `step_index` and either the fields of a canonical action or,
-    with `--format`, the `raw` answer; `{"parse_error": "..."}` stands for an answer that was no action.
+    With `--model` the model answers every step of a suite (or of `--data`) greedily, or plays it in closed loop;
+    a run that was cut off goes on when the same command is run again. Suites: android_control_low,
+    android_control_high, gui_odyssey, phone_steps; in closed loop phone, phone_unseen_apps,
+    phone_unseen_templates, miniwob (docs/evaluate.md). Fields are set by their dotted names: `--source.path`,
+    `--prompt.template`, `--sampler.endpoints`, `--suite.seeds`.
+
+    In a file of predictions each line is a JSON object with `episode_id`, `step_index` and either the fields of a
+    canonical action or, with `--format`, the `raw` answer; `{"parse_error": "..."}` is an answer that was no action.
+
+    Example: `solar-rl evaluate --model CKPT --suite android_control_high --source.path /data/android_control`
 
     Example: `solar-rl evaluate PRED.jsonl --protocol all --data runs/android_control-1.0.0`
 
     Args:
-        predictions: JSONL file, one prediction a step.
+        words: JSONL file, one prediction a step; and dotted fields of source, prompt, sampler and suite.
         data: Folder, OWNER/NAME or hf://datasets/OWNER/NAME with the labels.
-        protocol: Name of a protocol (docs/protocols.md), or all: side by side, with the cases on which they differ.
-        format: Output format of the raw answers (docs/formats.md).
+        suite: Name of a suite, or a YAML file of your own.
+        model: Folder of a checkpoint, id on the Hub, or name of an endpoint's model.
+        sampler: What runs the model: transformers, vllm, openai, or a file of samplers/ or your own, which says how
+            the model is asked too. expert: no model, the suite's own expert answers (the ceiling).
+        protocol: Name of a protocol (docs/protocols.md), or all: side by side, with the cases on which they
+            differ (default: solar, or those that fit the suite).
+        format: Output format of the raw answers, or of the model (docs/formats.md).
         peer: The file is one that a peer's own scripts write: agentcpm (predict.jsonl, all.jsonl).
         split: Only this split of the data.
         level: What the predictions were given: high (the goal) or low (the step's instruction too), where
@@ -75,15 +91,45 @@ def evaluate(
         bootstrap: Resamples of episodes for the intervals; 0: none.
         seed: Seed of the resampling.
         verdicts: JSONL file to write one verdict a case to.
-        dry_run: Judge and print, but write no verdicts.
+        limit: At most so many episodes; in closed loop: of each task.
+        out: Folder for answers and report.json (default: runs/evaluate/SUITE/MODEL).
+        dry_run: Judge and print, but write no verdicts; with a model, say what would be measured.
         json: Print the figures as JSON.
     """
     from solar_rl import commands_evaluate
 
+    predictions, overrides = commands_evaluate.parted(words)
+    if suite is not None or model is not None or sampler != "transformers":
+        from solar_rl import commands_measuring, commands_suites
+
+        commands_suites.run(
+            commands_measuring.Asked(
+                suite,
+                data,
+                model,
+                sampler,
+                overrides,
+                predictions,
+                protocol,
+                format,
+                split,
+                level,
+                missing,
+                skip,
+                buckets,
+                bootstrap,
+                seed,
+                verdicts,
+                limit,
+                out,
+                dry_run,
+                json,
+            )
+        )
+        return
     commands_evaluate.evaluate(
-        predictions,
-        protocol,
-        data,
+        *commands_evaluate.require_whole(predictions, data, overrides),
+        protocol or "solar",
         format_name=format,
         peer=peer,
         split=split,

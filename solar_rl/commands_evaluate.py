@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from solar_rl.errors import InputError
+from solar_rl.errors import ConfigError, InputError
 from solar_rl.parsing import parse_lines
 
 if TYPE_CHECKING:
@@ -37,10 +37,57 @@ def parse(file: Path | None, format_name: str, *, canonical: bool) -> None:
         sys.stdout.write(json.dumps(said, ensure_ascii=False) + "\n")
 
 
+def parted(words: Sequence[str]) -> tuple[Path | None, dict[str, str]]:
+    """Part the words of the command line: a file of predictions, and dotted fields with their values.
+
+    Raises:
+        ConfigError: A field has no value, or there are two files.
+
+    >>> parted(["--source.path", "there", "PRED.jsonl", "--suite.seeds=5"])
+    (PosixPath('PRED.jsonl'), {'source.path': 'there', 'suite.seeds': '5'})
+    """
+    from solar_rl.commands import parse_overrides
+
+    fields: list[str] = []
+    files: list[str] = []
+    waits = False
+    for word in words:
+        if waits or word.startswith("--"):
+            fields.append(word)
+            waits = word.startswith("--") and "=" not in word
+        else:
+            files.append(word)
+    if len(files) > 1:
+        raise ConfigError(f"unexpected argument {files[1]!r}", hint="one file of predictions at a time")
+    return Path(files[0]) if files else None, parse_overrides(fields)
+
+
+def require_whole(
+    predictions: Path | None, data: str | None, overrides: Mapping[str, str]
+) -> tuple[Path, str]:
+    """Return the file and the data of an evaluation without a model.
+
+    Raises:
+        InputError: One of them is missing, or something is left over.
+    """
+    if predictions is None:
+        raise InputError(
+            "what is to be measured?",
+            hint="a file of predictions with --data, or --model CKPT with --suite or --data",
+        )
+    if data is None:
+        raise InputError("predictions need their labels", hint="--data DIR, or --suite NAME")
+    if overrides:
+        raise InputError(
+            f"--{next(iter(overrides))} means nothing here", hint="fields are set with --model or --suite"
+        )
+    return predictions, data
+
+
 def evaluate(
     file: Path,
-    protocol: str,
     data: str,
+    protocol: str,
     *,
     format_name: str | None,
     peer: str | None,
@@ -63,7 +110,7 @@ def evaluate(
     from solar_rl.evaluate.verdicts import NAMES
 
     if protocol != ALL:
-        _require_protocol(protocol, NAMES)
+        require_protocol(protocol, NAMES)
     labels = EvaluationData(data, split)
     skipped = read_skip_list(skip, labels.steps) if skip else None
     lines: Iterable[bytes | str] = open_lines(file)
@@ -83,7 +130,7 @@ def evaluate(
         "seed": seed,
     }
     found: dict[str, tuple[Cases, list[Evaluation]]] = {}
-    for its_level, of_level in _by_level(predictions, level):
+    for its_level, of_level in by_level(predictions, level):
         cases = prepare(of_level, labels.steps, labels.episodes, missing=missing, skip=skipped)
         found[its_level] = (
             cases,
@@ -98,7 +145,7 @@ def evaluate(
     else:
         _print(found, labels, about)
     if verdicts is not None:
-        _write_verdicts(found, verdicts, dry_run=dry_run)
+        write_verdicts(found, verdicts, dry_run=dry_run)
 
 
 def calibrate(
@@ -165,7 +212,7 @@ def _print_calibration(result: Calibration, about: Mapping[str, Any]) -> None:
         print_table(result.unscored, title="candidates that the verifier left unscored")
 
 
-def _by_level(predictions: pl.DataFrame, level: str | None) -> Iterator[tuple[str, pl.DataFrame]]:
+def by_level(predictions: pl.DataFrame, level: str | None) -> Iterator[tuple[str, pl.DataFrame]]:
     """Part predictions that were made from the goal alone from those with the step's instruction."""
     import polars as pl
 
@@ -204,12 +251,13 @@ def _print(
             drawn = f"{about['resamples']:,} resamples of episodes, seed {about['seed']}"
             print(f"in brackets, low and high: 95 % intervals from {drawn}")
         if len(evaluations) > 1:
-            _print_comparison(cases, evaluations)
+            print_comparison(cases, evaluations)
         else:
-            _print_one(evaluations[0])
+            print_one(evaluations[0])
 
 
-def _print_one(found: Evaluation) -> None:
+def print_one(found: Evaluation) -> None:
+    """Print what predictions score under one protocol: metrics, by action type, app and length."""
     import polars as pl
 
     from solar_rl.commands import SHOWN_ROWS, print_table
@@ -225,10 +273,10 @@ def _print_one(found: Evaluation) -> None:
     print_table(found.metrics.with_columns(meanings), title=f"{title}: metrics")
     for name, table in found.by.items():
         rule = f" (rule {found.bucket_rule})" if name == "bucket" else ""
-        print_table(_with_intervals(table), title=f"{title}: by {name}{rule}", rows=SHOWN_ROWS)
+        print_table(with_intervals(table), title=f"{title}: by {name}{rule}", rows=SHOWN_ROWS)
 
 
-def _with_intervals(table: pl.DataFrame) -> pl.DataFrame:
+def with_intervals(table: pl.DataFrame) -> pl.DataFrame:
     """Put the ends of each interval behind its value, so that a table fits a screen."""
     import polars as pl
 
@@ -242,7 +290,8 @@ def _with_intervals(table: pl.DataFrame) -> pl.DataFrame:
     return table.select(*plain, *(shown(name) for name in metrics))
 
 
-def _print_comparison(cases: Cases, evaluations: Sequence[Evaluation]) -> None:
+def print_comparison(cases: Cases, evaluations: Sequence[Evaluation]) -> None:
+    """Print what the same predictions score under several protocols, and where those differ."""
     import polars as pl
 
     from solar_rl.commands import print_table
@@ -252,7 +301,7 @@ def _print_comparison(cases: Cases, evaluations: Sequence[Evaluation]) -> None:
     table = side_by_side(evaluations)
     print_table(table.select("protocol", *COUNTS, *METRICS), title="the same predictions, by protocol")
     ends = table.select("protocol", "judged", pl.col(f"^({'|'.join(INTERVALS)}).*$"))
-    print_table(_with_intervals(ends), title="with 95 % intervals (all of them: --json)")
+    print_table(with_intervals(ends), title="with 95 % intervals (all of them: --json)")
     print("sources:")
     for each in evaluations:
         print(f"  {each.protocol}: {each.source}")
@@ -264,9 +313,12 @@ def _print_comparison(cases: Cases, evaluations: Sequence[Evaluation]) -> None:
         print(f"    exact: {case['exact']}\n    not exact: {case['not_exact']}")
 
 
-def _write_verdicts(
-    found: Mapping[str, tuple[Cases, list[Evaluation]]], path: Path, *, dry_run: bool
-) -> None:
+def write_verdicts(found: Mapping[str, tuple[Cases, list[Evaluation]]], path: Path, *, dry_run: bool) -> None:
+    """Write one verdict a case of each protocol to a file of JSON lines.
+
+    Raises:
+        InputError: It can't be written.
+    """
     from solar_rl.commands import log
 
     rows = sum(each.verdicts.height for _, evaluations in found.values() for each in evaluations)
@@ -289,7 +341,12 @@ def _verdict_lines(found: Mapping[str, tuple[Cases, list[Evaluation]]]) -> Itera
                 yield orjson.dumps(row | about, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def _require_protocol(name: str, known: Sequence[str]) -> None:
+def require_protocol(name: str, known: Sequence[str]) -> None:
+    """Refuse a protocol that there isn't.
+
+    Raises:
+        InputError: With the closest one.
+    """
     if name not in known:
         import difflib
 

@@ -6,11 +6,12 @@ The pages are nobody's here (PyPI ``miniwob``, MIT); the experts, the recording 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
+from typing import Any
 
 from solar_rl.builder import Builder
-from solar_rl.config import SourceConfig
+from solar_rl.config import SourceConfig, validate_config
 from solar_rl.errors import MissingExtra
 from solar_rl.schema import Episode, Reject
 
@@ -36,6 +37,7 @@ __all__ = [
     "MiniWobEnv",
     "MiniWobOptions",
     "expert_action",
+    "make_environment",
 ]
 
 
@@ -85,14 +87,7 @@ class MiniWobBuilder(Builder):
     def _environment(self) -> MiniWobEnv:
         """Return this process's browser, which serves every shard and goes with the builder."""
         if self._env is None or self._env[0] != os.getpid():
-            options = self.options
-            env = MiniWobEnv(
-                action_space=options.action_space,
-                wait_ms=options.wait_ms,
-                scale=options.scale,
-                max_steps=options.max_steps,
-            )
-            self._env = os.getpid(), env
+            self._env = os.getpid(), _environment(self.options)
         return self._env[1]
 
     def fingerprint(self) -> dict[str, str]:
@@ -108,6 +103,29 @@ class MiniWobBuilder(Builder):
         if task in self.options.unseen_tasks:
             return ("task_unseen",)
         return ("seed_unseen",) if split == "test" else ()
+
+
+def make_environment(options: Mapping[str, Any]) -> MiniWobEnv:
+    """Make the environment of an evaluation suite.
+
+    Args:
+        options: Fields of ``MiniWobOptions``.
+
+    Raises:
+        ConfigError: An option is unknown or wrong.
+        MissingExtra: The extra ``miniwob`` isn't installed.
+        InputError: Chromium or its driver is missing or doesn't start.
+    """
+    return _environment(validate_config(MiniWobOptions, options, where="source.options"))
+
+
+def _environment(options: MiniWobOptions) -> MiniWobEnv:
+    return MiniWobEnv(
+        action_space=options.action_space,
+        wait_ms=options.wait_ms,
+        scale=options.scale,
+        max_steps=options.max_steps,
+    )
 
 
 BUILDER = MiniWobBuilder
