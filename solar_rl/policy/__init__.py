@@ -12,6 +12,7 @@ from solar_rl.policy.model import (
     load_policy,
     logprobs,
     prompt_logprobs,
+    read_once,
     repeat_inputs,
 )
 from solar_rl.policy.reader import (
@@ -45,5 +46,6 @@ __all__ = [
     "prompt_logprobs",
     "prompt_text",
     "qwen_vl_processor",
+    "read_once",
     "repeat_inputs",
 ]

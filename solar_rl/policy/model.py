@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,6 +116,43 @@ def join_inputs(prompts: Sequence[Mapping[str, torch.Tensor]], pad_id: int) -> d
     return joined
 
 
+def read_once(policy: Policy, inputs: Mapping[str, torch.Tensor], times: Sequence[int]) -> dict[str, Any]:
+    """Read every prompt but its last token, and return the cache of that, each row repeated so many times.
+
+    The candidates of a step share a prompt: it is read once instead of once for each. Only for models that
+    read text; one that sees keeps more about its images than a cache holds.
+
+    Args:
+        policy: The policy.
+        inputs: Prompts, padded on the left.
+        times: How often each is repeated.
+
+    Returns:
+        The model's argument that holds the cache; nothing where this model can't share one.
+    """
+    import torch
+
+    if policy.sees or inputs["input_ids"].shape[1] < 2 or sum(times) == len(times):
+        return {}
+    present = inputs["attention_mask"][:, :-1]
+    with torch.inference_mode():
+        read = policy.model(
+            input_ids=inputs["input_ids"][:, :-1],
+            attention_mask=present,
+            position_ids=(present.cumsum(dim=1) - 1).clamp(min=0),
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        # transformers has begun to rename it
+        name = "cache" if "cache" in inspect.signature(policy.model.forward).parameters else "past_key_values"
+        cache = read[name]
+        if not hasattr(cache, "batch_select_indices"):
+            return {}
+        rows = [row for row, count in enumerate(times) for _ in range(count)]
+        cache.batch_select_indices(torch.tensor(rows, device=present.device))
+    return {name: cache}
+
+
 def logprobs(
     policy: Policy,
     messages: Sequence[Message],
@@ -178,14 +216,18 @@ def _forward(
     answers, present = _padded(completions, longest, policy.eos_ids[0])
     device = policy.model.device
     answers, present = answers.to(device), present.to(device)
+    cache = read_once(policy, inputs, [len(completions)])
     batch = repeat_inputs(inputs, len(completions))
     tails = {"input_ids": answers, "attention_mask": present}
     for name in _PER_TOKEN:
         if name in batch:
             tail = tails.get(name, torch.zeros_like(answers))
             batch[name] = torch.cat([batch[name], tail.to(batch[name].dtype)], dim=1)
+    if cache:  # all but the prompt's last token is read already
+        batch["input_ids"] = batch["input_ids"][:, -longest - 1 :]
     with torch.inference_mode():
-        logits = policy.model(**batch, use_cache=False, logits_to_keep=longest + 1).logits[:, :-1]
+        out = policy.model(**batch, **cache, use_cache=bool(cache), logits_to_keep=longest + 1)
+        logits = out.logits[:, :-1]
         scaled = torch.log_softmax(logits.float() / temperature, dim=-1)
         picked = scaled.gather(-1, answers.unsqueeze(-1)).squeeze(-1)
     return [row[: len(ids)] for row, ids in zip(picked.tolist(), completions, strict=True)]

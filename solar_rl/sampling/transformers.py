@@ -27,6 +27,7 @@ from solar_rl.policy import (
     load_policy,
     prompt_length,
     prompt_logprobs,
+    read_once,
     repeat_inputs,
 )
 from solar_rl.sampling.base import Completion, Request
@@ -205,13 +206,16 @@ class Transformers:
         policy, config = self._policy, self._config
         draw = _Draw([seed for each in seeds for seed in each], config.temperature, policy.placeholder_ids)
         repeated = [repeat_inputs(p.inputs, len(each)) for p, each in zip(prompts, seeds, strict=True)]
-        inputs = join_inputs(repeated, policy.model.generation_config.pad_token_id)
+        pad_id = policy.model.generation_config.pad_token_id
+        inputs = join_inputs(repeated, pad_id)
+        cache = read_once(policy, join_inputs([p.inputs for p in prompts], pad_id), [len(s) for s in seeds])
         with torch.inference_mode():
             out = policy.model.generate(
                 **inputs,
                 logits_processor=LogitsProcessorList([draw]),
                 max_new_tokens=config.max_new_tokens,
                 do_sample=False,
+                **cache,
             )
         rows = out[:, inputs["input_ids"].shape[1] :].tolist()
         answers = [_until_end(row, policy.eos_ids) for row in rows]
