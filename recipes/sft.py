@@ -22,6 +22,7 @@ from trl import ModelConfig, SFTConfig, get_peft_config
 
 from solar_rl.errors import SolarError
 from solar_rl.policy import load_policy
+from solar_rl.store.provenance import made_by
 from solar_rl.train.recipe import read_recipe
 from solar_rl.train.saving import save_policy
 from solar_rl.train.sft import DemonstrationTrainer, SftRecord, load_demonstrations
@@ -87,7 +88,11 @@ def main() -> None:
         train_dataset=data.rows(policy),
         peft_config=get_peft_config(model_config),
     )
-    trainer.add_callback(SftRecord(data.counts, {"trainer": "sft", "dataset": data.name}))
+    notes = {"trainer": "sft", "dataset": data.name}
+    notes |= made_by(
+        solar.dataset, model_config.model_name_or_path, solar, config, model_config, revision=solar.revision
+    )
+    trainer.add_callback(SftRecord(data.counts, notes))
     trainer.remove_callback(PrinterCallback)  # it prints every metric at once
 
     # 5. Train, or go on from a checkpoint; the saved folder is another stage's model_name_or_path.

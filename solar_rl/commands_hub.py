@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import orjson
@@ -12,16 +13,19 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
 from solar_rl.commands import log
+from solar_rl.errors import InputError
 
 if TYPE_CHECKING:
     from solar_rl.store.hub import Plan, Published
-    from solar_rl.store.hub.plan import Watch
+    from solar_rl.store.hub.plan import Release, Watch
 
 
 def publish(
     folder: Path,
     repo: str,
     *,
+    kind: str | None,
+    reports: Sequence[Path],
     private: bool,
     create: bool,
     tag: str | None,
@@ -29,10 +33,39 @@ def publish(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Publish a built dataset, or say what that would do."""
-    from solar_rl.store.hub import dataset_release, plan_release, publish_release
+    """Publish a built dataset or a checkpoint, or say what that would do."""
+    with _release(folder, repo, kind or _kind_of(folder), reports, tag, message) as release:
+        _send(release, repo, private=private, create=create, dry_run=dry_run, as_json=as_json)
 
-    release = dataset_release(folder, tag, message)
+
+@contextmanager
+def _release(
+    folder: Path, repo: str, kind: str, reports: Sequence[Path], tag: str | None, message: str | None
+) -> Iterator[Release]:
+    """Describe what is published; a checkpoint's files are laid out with their card for as long as it takes."""
+    from solar_rl.store.checkpoint_card import stage_checkpoint
+    from solar_rl.store.hub import dataset_release, folder_release
+
+    if kind == "dataset":
+        if reports:
+            raise InputError("a dataset's card shows no reports", hint="--report goes with --type model")
+        yield dataset_release(folder, tag, message)
+        return
+    with TemporaryDirectory() as staged:
+        stage_checkpoint(folder, Path(staged), repo.rpartition("/")[2], reports)
+        yield folder_release(staged, message or f"Publish {folder.resolve().name}", tag=tag)
+
+
+def _kind_of(folder: Path) -> str:
+    """Tell a run's output folder from a dataset's by what lies in it."""
+    files = ("training.json", "config.json", "adapter_config.json")
+    holds_model = any((folder / name).is_file() for name in files)
+    return "model" if holds_model and not (folder / "manifest.json").is_file() else "dataset"
+
+
+def _send(release: Release, repo: str, *, private: bool, create: bool, dry_run: bool, as_json: bool) -> None:
+    from solar_rl.store.hub import plan_release, publish_release
+
     total = sum(entry.bytes for entry in release.files)
     if dry_run:
         with _progress(total) as watch:
@@ -73,7 +106,7 @@ def _planned(plan: Plan) -> str:
     unchanged = len(plan.release.files) - len(plan.send)
     lines.append(
         f"{plan.repo}: would send {len(plan.send)} files, {decimal(plan.bytes_to_send)}, in one commit, "
-        f"leave {unchanged} as they are, and tag it {plan.release.tag}"
+        f"leave {unchanged} as they are, and {f'tag it {plan.release.tag}' if plan.release.tag else 'set no tag'}"
     )
     return "\n".join(lines)
 
@@ -87,6 +120,6 @@ def _told(done: Published) -> str:
     deleted = f", deleted {len(done.deleted)} of the version before" if done.deleted else ""
     lines.append(
         f"{done.repo}: sent {len(done.sent)} files, {decimal(done.sent_bytes)}, {done.unchanged} unchanged{deleted}; "
-        f"commit {done.commit[:12]} read back and tagged {done.tag}"
+        f"commit {done.commit[:12]} read back{f' and tagged {done.tag}' if done.tag else ', no tag asked for'}"
     )
     return "\n".join([*lines, done.url])

@@ -87,7 +87,7 @@ def config_of(
     """
     from solar_rl.config import put_sampler, read_sampler
     from solar_rl.evaluate.answering import suite_config
-    from solar_rl.store.checkpoint_card import prompt_of
+    from solar_rl.store.provenance import prompt_of
 
     given = dict(overrides)
     if asked.format_name is not None:
