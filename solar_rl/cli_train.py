@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
-from solar_rl.cli_options import DryRun, Overrides
+from solar_rl.cli_options import DryRun, Json, Overrides
 
 Count = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 
@@ -21,12 +21,17 @@ def train(
     rank: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 0,
     host: str | None = None,
     dry_run: DryRun = False,
+    plan: Annotated[bool, Parameter(negative="")] = False,
+    context: Count | None = None,
+    json: Json = False,
 ) -> None:
     """Run a training recipe; prints the command that it runs.
 
     Example: `solar-rl train phone_cpu/stage1_atomic --dataset runs/phone-1.0.0 --max_steps 10`
 
     Example: `solar-rl train qwen2_5_vl_7b/stage1_atomic --accelerate fsdp2 --processes 32 --dry-run`
+
+    Example: `solar-rl train qwen2_5_vl_7b/stage1_atomic --plan --processes 8 --gradient_accumulation_steps 32`
 
     Args:
         recipe: A recipe YAML, or the name of a shipped one.
@@ -38,7 +43,16 @@ def train(
         rank: Number of this machine, from 0.
         host: HOST:PORT of the first machine.
         dry_run: Print the command, and don't run it.
+        plan: Print how much memory a GPU needs, by arithmetic, and don't run anything.
+        context: With --plan, tokens of prompt and answer (default: by the dataset's pixel limit, else the
+            paper's 6,144).
+        json: With --plan, print JSON.
     """
+    if plan:
+        from solar_rl import commands_train
+
+        commands_train.plan(recipe, extra, processes=processes, context=context, as_json=json)
+        return
     from solar_rl.train.launch import Machines, launch
 
     place = Machines(machines, rank, host)
