@@ -1,4 +1,4 @@
-"""Train a policy with GRPO on the stored candidates of a built dataset. Read it from top to bottom.
+"""Train a policy with GRPO on the stored candidates of a built dataset, or on fresh ones. Read it from top to bottom.
 
 Usage, with a recipe file and any of its keys overridden on the command line:
 
@@ -22,10 +22,14 @@ from transformers import PrinterCallback
 from trl import GRPOConfig, ModelConfig, get_peft_config
 
 from solar_rl.errors import CheckFailed, SolarError
+from solar_rl.pipeline.scoring import score_and_shape
 from solar_rl.policy import answer_ids, load_policy
+from solar_rl.store.provenance import made_by
 from solar_rl.train.anchor import Anchor
 from solar_rl.train.callbacks import RecordCallback
 from solar_rl.train.data import Crediting, check_policy, load_replay
+from solar_rl.train.fresh import FreshGRPOTrainer, let_generate
+from solar_rl.train.fresh_data import load_fresh
 from solar_rl.train.health import RULES, HealthCallback, with_limits
 from solar_rl.train.images import remember_images
 from solar_rl.train.recipe import read_recipe
@@ -44,6 +48,12 @@ class SolarArguments:
     dataset: str = field(metadata={"help": "Folder of a built dataset, or OWNER/NAME on the Hub."})
     revision: str | None = field(default=None, metadata={"help": "Tag, branch or commit on the Hub."})
     split: str = field(default="train", metadata={"help": "Split to train on."})
+    mode: Literal["replay", "fresh"] = field(
+        default="replay",
+        metadata={
+            "help": "Train on the dataset's candidates, or sample new ones for its demonstrations all along."
+        },
+    )
     credit: Literal["solar", "atomic", "step_local", "sparse", "sparse_rtraj", "ui_s1"] = field(
         default="solar", metadata={"help": "Where a candidate's reward and advantage come from."}
     )
@@ -109,7 +119,8 @@ def main() -> None:
     # 1. The recipe. Where it names no output_dir, its own place does: runs/phone_cpu/stage1_atomic.
     solar, config, model_config = read_recipe((SolarArguments, GRPOConfig, ModelConfig))
 
-    # 2. The dataset: one row a candidate, N rows a group, with its credit.
+    # 2. The dataset: one row a candidate, N rows a group, with its credit; or demonstrations alone.
+    fresh = solar.mode == "fresh"
     crediting = Crediting(
         credit=solar.credit,
         advantage_weight=solar.advantage_weight,
@@ -117,14 +128,26 @@ def main() -> None:
         upsample_rare=solar.upsample_rare,
         anchor=solar.anchor_thoughts if solar.expert_anchor else None,
     )
-    data = load_replay(
-        solar.dataset,
-        crediting,
-        revision=solar.revision,
-        split=solar.split,
-        group_size=config.num_generations,
-        temperature=config.temperature,
-    )
+    if fresh:
+        data = load_fresh(
+            solar.dataset,
+            crediting,
+            revision=solar.revision,
+            split=solar.split,
+            size=config.num_generations,
+            temperature=config.temperature,
+            local_rows=config.per_device_train_batch_size * config.steps_per_generation,
+            seed=config.seed,
+        )
+    else:
+        data = load_replay(
+            solar.dataset,
+            crediting,
+            revision=solar.revision,
+            split=solar.split,
+            group_size=config.num_generations,
+            temperature=config.temperature,
+        )
 
     # A checkpoint to go on from must be whole and this recipe's.
     rules = with_limits(RULES, solar.health_limits)
@@ -141,32 +164,41 @@ def main() -> None:
         device="cpu",
         revision=model_config.model_revision,
         trust_remote_code=config.trust_remote_code,
-        min_pixels=data.contexts.prompt.min_pixels,
-        max_pixels=data.contexts.prompt.max_pixels,
+        min_pixels=data.prompt.min_pixels,
+        max_pixels=data.prompt.max_pixels,
     )
-    check_policy(data, policy)
     images = None
     if policy.processor is not None:
         images = remember_images(policy.processor.image_processor, solar.image_cache_mb * 2**20)
 
-    # 4. The trainer: TRL's, with stored candidates in the place of sampling.
-    trainer = ReplayGRPOTrainer(
-        contexts=data.contexts,
-        off_policy=solar.off_policy,
-        tis_clip=solar.tis_clip,
-        anchor=Anchor(solar.expert_anchor, partial(answer_ids, policy)) if solar.expert_anchor else None,
-        images=images,
-        counts=data.counts,
-        model=policy.model,
-        processing_class=policy.processor or policy.tokenizer,
-        args=config,
-        train_dataset=data.rows,
-        peft_config=get_peft_config(model_config),
-    )
-    notes = {"credit": solar.credit, "advantage_weight": solar.advantage_weight}
+    # 4. The trainer: TRL's, with stored candidates in the place of sampling, or with sampling, then the same.
+    options = {
+        "off_policy": solar.off_policy,
+        "tis_clip": solar.tis_clip,
+        "anchor": Anchor(solar.expert_anchor, partial(answer_ids, policy)) if solar.expert_anchor else None,
+        "images": images,
+        "model": policy.model,
+        "processing_class": policy.processor or policy.tokenizer,
+        "args": config,
+        "peft_config": get_peft_config(model_config),
+    }
+    if fresh:
+        let_generate(config, policy)
+        trainer = FreshGRPOTrainer(
+            data=data, policy=policy, score=score_and_shape, crediting=crediting, **options
+        )
+    else:
+        check_policy(data, policy)
+        trainer = ReplayGRPOTrainer(
+            contexts=data.contexts, counts=data.counts, train_dataset=data.rows, **options
+        )
+    notes = {"mode": solar.mode, "credit": solar.credit, "advantage_weight": solar.advantage_weight}
     notes |= {"off_policy": solar.off_policy, "dataset": data.name, "groups": data.counts}
     health = HealthCallback(rules, solar.collapse, solar.collapse_patience)
     notes |= {"anchors": data.anchors, "warnings": health.found}
+    notes |= made_by(
+        solar.dataset, model_config.model_name_or_path, solar, config, model_config, revision=solar.revision
+    )
     record = RecordCallback(trainer, data, policy, solar.margin_groups, solar.margin_every, notes)
     for callback in (health, IdentityCallback(trainer, identity), record):
         trainer.add_callback(callback)

@@ -16,7 +16,7 @@ import polars as pl
 from datasets.arrow_dataset import Dataset
 
 from solar_rl.advantage import credit as credit_rows
-from solar_rl.config import DatasetConfig
+from solar_rl.config import DatasetConfig, PromptConfig
 from solar_rl.errors import InputError
 from solar_rl.policy import Reader, answer_text
 from solar_rl.schema import SPLITS
@@ -92,6 +92,11 @@ class Replay:
 
     def __len__(self) -> int:
         return len(self.rows) // self.size
+
+    @property
+    def prompt(self) -> PromptConfig:
+        """Return how steps were put to the sampler."""
+        return self.contexts.prompt
 
     def group(self, index: int) -> list[dict[str, Any]]:
         """Return the rows of one group."""

@@ -19,7 +19,7 @@ import torch
 from accelerate.utils.operations import gather_object
 
 from solar_rl.config import DatasetConfig
-from solar_rl.errors import InputError
+from solar_rl.errors import ConfigError
 from solar_rl.policy import Reader, answer_text, open_images
 from solar_rl.sampling.base import Completion, Request
 from solar_rl.sampling.drive import draw
@@ -245,19 +245,25 @@ def candidates_with_logprobs(candidates: Sequence[Candidate], *, known: bool) ->
     )
 
 
-def forbid_placeholders(settings: dict[str, Any] | None, policy: Reader, *, vllm: bool) -> dict[str, Any]:
-    """Return TRL's ``generation_kwargs`` under which no answer holds a token that stands for an image.
+def let_generate(config: Any, policy: Reader) -> None:
+    """Set what TRL's generation needs: no answer holds a token that stands for an image, and one correction.
+
+    Args:
+        config: TRL's GRPOConfig. Under vLLM ``off_policy`` corrects for the difference between sampler and trainer,
+            so that TRL's own correction is switched off.
+        policy: The policy.
 
     Raises:
-        InputError: The recipe uses the very setting.
+        ConfigError: The recipe uses a setting that is set here.
     """
     ids = list(policy.placeholder_ids)
     words = [policy.tokenizer.decode([each]) for each in ids]
-    name, value = ("bad_words", words) if vllm else ("suppress_tokens", ids)
-    given = dict(settings or {})
+    name, value = ("bad_words", words) if config.use_vllm else ("suppress_tokens", ids)
+    given = dict(config.generation_kwargs or {})
     if name in given:
-        raise InputError(f"generation_kwargs can't hold {name}: mode: fresh sets it")
-    return given | ({name: value} if ids else {})
+        raise ConfigError(f"generation_kwargs can't hold {name}: mode: fresh sets it")
+    config.generation_kwargs = given | ({name: value} if ids else {})
+    config.vllm_importance_sampling_correction = False
 
 
 def _padding(row: dict[str, Any], count: int) -> list[dict[str, Any]]:

@@ -13,12 +13,13 @@ import polars as pl
 from datasets.arrow_dataset import Dataset
 
 from solar_rl.columns import episode_of, step_of
-from solar_rl.config import DatasetConfig
-from solar_rl.errors import InputError
+from solar_rl.config import DatasetConfig, PromptConfig
+from solar_rl.errors import ConfigError, InputError
 from solar_rl.schema import SPLITS, Episode, Screenshot, Step
 from solar_rl.store.dataset import open_dataset
 from solar_rl.store.parquet import table_files
 from solar_rl.train.contexts import GROUP
+from solar_rl.train.data import Crediting
 from solar_rl.train.fit import fitting_config
 from solar_rl.train.fresh_packing import pack
 from solar_rl.train.images import Screens
@@ -87,14 +88,28 @@ class Fresh:
     counts: dict[str, int]
     name: str
 
+    @property
+    def prompt(self) -> PromptConfig:
+        """Return how steps are put to the policy."""
+        return self.config.prompt
+
+    @property
+    def anchors(self) -> dict[str, int]:
+        """Return nothing: which steps have an anchor is seen batch by batch."""
+        return {}
+
+    def extremes(self) -> list[tuple[float, float]]:
+        """Return nothing: there are no stored groups to measure a margin on."""
+        return []
+
 
 def load_fresh(
     dataset: str | Path,
+    crediting: Crediting,
     *,
     size: int,
     temperature: float,
     local_rows: int,
-    credit: str = "solar",
     revision: str | None = None,
     split: str = "train",
     seed: int = 0,
@@ -103,20 +118,26 @@ def load_fresh(
 
     Args:
         dataset: A folder, or a dataset of the Hub.
+        crediting: What candidates will be credited with.
         size: N: the recipe's ``num_generations``.
         temperature: The recipe's temperature.
         local_rows: Rows that a process generates at once: ``per_device_train_batch_size * steps_per_generation``.
-        credit: The recipe's credit, checked against the dataset's way of sampling.
         revision: Tag, branch or commit of a dataset of the Hub.
         split: Split to read.
         seed: Seed of the packing.
 
     Raises:
         InputError: No such dataset or split, the batch isn't whole groups, or no episode fits it.
+        ConfigError: ``upsample_rare``, or a credit that needs whole trajectories where sampling is adaptive.
     """
+    if crediting.upsample_rare:
+        raise ConfigError(
+            "upsample_rare chooses among stored groups, and mode: fresh samples whole episodes",
+            hint="set it to 0, or use mode: replay",
+        )
     source = open_dataset(dataset, revision)
     where = str(source.folder) if source.repo is None else f"{source.repo}@{source.commit}"
-    config = fitting_config(source, where, credit, None, None)
+    config = fitting_config(source, where, crediting.credit, None, None)
     sampler = config.sampler.model_copy(update={"n": size, "temperature": temperature})
     config = config.model_copy(update={"sampler": sampler})
     episodes, steps = (

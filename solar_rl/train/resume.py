@@ -20,6 +20,7 @@ from solar_rl.store.manifest import write_text
 IDENTITY = "solar_rl.json"
 """File in a checkpoint that says what made it; without it the checkpoint isn't whole."""
 OURS = (
+    "mode",
     "split",
     "credit",
     "advantage_weight",

@@ -12,7 +12,7 @@ from solar_rl.pipeline.scoring import score_and_shape
 from solar_rl.policy import load_policy
 from solar_rl.sampling.base import Completion, Request
 from solar_rl.train.data import Crediting
-from solar_rl.train.fresh import FreshGRPOTrainer, forbid_placeholders
+from solar_rl.train.fresh import FreshGRPOTrainer, let_generate
 from solar_rl.train.fresh_data import load_fresh
 
 SIZE = 4
@@ -40,11 +40,11 @@ SETTINGS = {
 
 
 def build_phone(folder: Path, policy: Path, **fields) -> Path:
-    """Build 16 short episodes of the phone, 4 scripted candidates a step, scored by the policy."""
-    options = {"episodes": 16, "buckets": {"short": 1.0, "long": 0.0, "super_long": 0.0}, "popup_rate": 0.0}
+    """Build 8 short episodes of the phone, 4 scripted candidates a step, scored by the policy."""
+    options = {"episodes": 8, "buckets": {"short": 1.0, "long": 0.0, "super_long": 0.0}, "popup_rate": 0.0}
     config = DatasetConfig(
         name="phone",
-        source={"builder": "phone", "options": options, "splits": ["train"]},
+        source={"builder": "phone", "splits": ["train"], "options": options},
         prompt={"max_pixels": 28 * 28 * 32} | fields.pop("prompt", {}),
         sampler={"n": SIZE, "policy": str(policy)} | fields.pop("sampler", {}),
         preview_rows=10,
@@ -57,7 +57,7 @@ def fresh_trainer(
     dataset: Path,
     policy_folder: Path,
     out: Path,
-    crediting: Crediting = Crediting(),
+    crediting: Crediting,
     kind=FreshGRPOTrainer,
     **options,
 ):
@@ -66,16 +66,16 @@ def fresh_trainer(
     args = GRPOConfig(output_dir=str(out), **SETTINGS | options)
     data = load_fresh(
         dataset,
+        crediting,
         size=args.num_generations,
         temperature=args.temperature,
         local_rows=args.per_device_train_batch_size * args.steps_per_generation,
-        credit=crediting.credit,
     )
-    prompt = data.config.prompt
+    prompt = data.prompt
     policy = load_policy(
         policy_folder, device="cpu", min_pixels=prompt.min_pixels, max_pixels=prompt.max_pixels
     )
-    args.generation_kwargs = forbid_placeholders(args.generation_kwargs, policy, vllm=False)
+    let_generate(args, policy)
     return kind(
         data=data,
         policy=policy,

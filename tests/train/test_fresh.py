@@ -6,9 +6,8 @@ import pytest
 import torch
 from fresh_dataset import SIZE, Known, build_phone, fresh_trainer
 
-from solar_rl.errors import InputError
+from solar_rl.errors import ConfigError, InputError
 from solar_rl.policy import answer_ids, batch_logprobs, encode
-from solar_rl.train.anchor import Anchor
 from solar_rl.train.contexts import Contexts
 from solar_rl.train.data import Crediting, load_replay
 from solar_rl.train.fresh_data import load_fresh
@@ -56,7 +55,7 @@ def test_the_same_candidates_get_the_same_rewards_as_in_the_dataset_to_the_bit(
 ):
     crediting = Crediting(credit, weight, anchor="none")
     replay = load_replay(phone, crediting)
-    stored = {key: row for key, row in zip(keys(replay.rows), replay.rows, strict=True)}
+    stored = dict(zip(keys(replay.rows), replay.rows, strict=True))
     trainer = fresh_trainer(phone, policy_folder, tmp_path, crediting)
     trainer.sampler = Known(phone)
     seen = set()
@@ -179,6 +178,7 @@ class Garbled:
 
 @pytest.mark.parametrize("history", ["expert", "candidate", "none"])
 def test_every_history_holds_and_prompts_are_rebuilt_as_they_were_put(policy_folder, tmp_path, history):
+    """Known answers in the place of generation, so that what is asked can be looked at."""
     folder = build_phone(tmp_path / "phone", policy_folder, prompt={"history": history})
     trainer = fresh_trainer(folder, policy_folder, tmp_path / "out", Crediting("step_local"))
     trainer.model.train()
@@ -202,18 +202,6 @@ def test_every_history_holds_and_prompts_are_rebuilt_as_they_were_put(policy_fol
     for row in trainer._replayed:
         if row["in_play"]:
             assert row["advantage"] == stored[tuple(row[name] for name in MEMBER)]
-
-
-def test_generation_itself_goes_step_by_step_with_an_own_history(policy_folder, tmp_path):
-    folder = build_phone(tmp_path / "phone", policy_folder, prompt={"history": "candidate"})
-    trainer = fresh_trainer(
-        folder, policy_folder, tmp_path / "out", Crediting("step_local", anchor="none"),
-        anchor=Anchor(0.3, lambda text: answer_ids(trainer.policy, text)), max_steps=1,
-    )  # fmt: skip
-    trainer.train()
-    logs = [entry for entry in trainer.state.log_history if "loss" in entry]
-    assert logs[0]["policy/anchor_nll"] > 0, "recorded actions teach where no candidate is right"
-    assert logs[0]["grad_norm"] > 0
 
 
 # --- what a batch holds -------------------------------------------------------------------------------
@@ -242,15 +230,20 @@ def test_a_batch_in_which_nothing_compares_moves_nothing(phone, policy_folder, t
 
 
 def test_longer_episodes_than_a_batch_are_counted_and_a_batch_that_fits_none_is_refused(phone):
-    short = load_fresh(phone, size=SIZE, temperature=1.0, local_rows=3 * SIZE)
+    def load(local_rows, crediting=Crediting(), **options):  # noqa: B008
+        return load_fresh(phone, crediting, size=SIZE, temperature=1.0, local_rows=local_rows, **options)
+
+    short, every = load(3 * SIZE), load(20 * SIZE)
     assert max(short.lengths) == 3
     left_out = next(count for name, count in short.counts.items() if name.startswith("longer than 3 steps"))
-    assert short.counts["episodes"] + left_out == len(
-        load_fresh(phone, size=SIZE, temperature=1.0, local_rows=80).lengths
-    )
-    with pytest.raises(InputError, match="no episode fits a batch of 1 steps.*raise steps_per_generation"):
-        load_fresh(phone, size=SIZE, temperature=1.0, local_rows=SIZE)
+    assert short.counts["episodes"] + left_out == every.counts["episodes"] == len(every.lengths)
+    with pytest.raises(
+        InputError, match=r"no episode fits a batch of 1 steps[\s\S]*raise steps_per_generation"
+    ):
+        load(SIZE)
     with pytest.raises(InputError, match="is 6, no multiple of num_generations, 4"):
-        load_fresh(phone, size=SIZE, temperature=1.0, local_rows=6)
+        load(6)
     with pytest.raises(InputError, match="split 'test' has no episodes"):
-        load_fresh(phone, size=SIZE, temperature=1.0, local_rows=80, split="test")
+        load(80, split="test")
+    with pytest.raises(ConfigError, match="upsample_rare chooses among stored groups"):
+        load(80, Crediting(upsample_rare=0.5))
