@@ -154,6 +154,9 @@ def client(rounds: int, calls: int) -> None:
 
 def engine(policy: str, rounds: int, steps: int) -> None:
     """Compare vLLM through the sampler with ``LLM.generate``, and with one request at a time."""
+    os.environ.update(HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1", VLLM_LOGGING_LEVEL="ERROR")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
     from vllm import LLM, SamplingParams
 
     from solar_rl.policy import load_reader, open_images, prompt_text
