@@ -251,7 +251,10 @@ def _png(colour: int, channels: int, width: int, height: int, pixels: bytes) -> 
     Pillow always tries.
     """
     stride = width * channels
-    rows = b"".join(b"\0" + pixels[start : start + stride] for start in range(0, len(pixels), stride))
+    rows, view = bytearray(height * (1 + stride)), memoryview(pixels)
+    for row in range(height):  # each begins with a 0: no filter
+        start = row * (1 + stride) + 1
+        rows[start : start + stride] = view[row * stride : (row + 1) * stride]
     header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 1)), (b"IEND", b""))
     framed = (struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in chunks)
