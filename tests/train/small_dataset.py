@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import polars as pl
+from peft import LoraConfig
 from PIL import Image, ImageDraw
 from trl import GRPOConfig
 
@@ -47,7 +48,9 @@ class Made:
     kinds: dict[tuple[str, int, int], str]
 
 
-def make_dataset(folder: Path, policy_folder: Path | None, episodes: int = 5) -> Made:
+def make_dataset(
+    folder: Path, policy_folder: Path | None, episodes: int = 5, build_id: str = "0" * 16
+) -> Made:
     """Write episodes of 3 steps with 4 candidates each; without a policy there are no log-probs.
 
     The shaped columns are those of alignment ``off`` with suffix ``discard``: after its first wrong
@@ -91,7 +94,7 @@ def make_dataset(folder: Path, policy_folder: Path | None, episodes: int = 5) ->
     )
     write_manifest(
         folder,
-        Manifest(name="small", version="1.0.0", build_id="0" * 16, config=config.model_dump(mode="json")),
+        Manifest(name="small", version="1.0.0", build_id=build_id, config=config.model_dump(mode="json")),
     )
     return Made(folder, kinds)
 
@@ -223,6 +226,7 @@ def build_trainer(made: Made, policy_folder: Path, out: Path, *, expert_anchor: 
     crediting = {k: options.pop(k) for k in CREDITING if k in options}
     replaying = {k: options.pop(k) for k in REPLAYING if k in options}
     crediting = Crediting(**({"anchor": "auto"} if expert_anchor else {}) | crediting)
+    lora = options.pop("lora", None)
     data = load_replay(made.folder, crediting)
     policy = load_policy(
         policy_folder, device="cpu", min_pixels=PROMPT["min_pixels"], max_pixels=PROMPT["max_pixels"]
@@ -254,6 +258,7 @@ def build_trainer(made: Made, policy_folder: Path, out: Path, *, expert_anchor: 
         anchor=Anchor(expert_anchor, partial(answer_ids, policy)) if expert_anchor else None,
         images=remember_images(policy.processor.image_processor, 2**26),
         counts=data.counts,
+        peft_config=LoraConfig(**lora) if lora else None,
         **replaying,
     )
     return trainer, data, policy

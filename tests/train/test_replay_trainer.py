@@ -5,6 +5,7 @@ import inspect
 import pytest
 import torch
 from small_dataset import SIZE, build_trainer, losses, make_dataset
+from transformers import TrainerCallback
 from trl import GRPOTrainer
 
 from solar_rl.errors import InputError
@@ -203,6 +204,65 @@ def test_a_reference_model_is_read_from_the_policys_folder(dataset, policy_folde
     kls = [entry["kl"] for entry in trainer.state.log_history if "kl" in entry]
     assert kls[0] == pytest.approx(0.0, abs=1e-6)
     assert kls[1] > 0
+
+
+# --- what goes through the model, and how often ----------------------------------------------------
+
+
+def test_a_screenshot_is_preprocessed_once_an_epoch_at_most(dataset, policy_folder, tmp_path):
+    """Even where the memory is too small for a single one: each of 14 steps has a screen of its own."""
+    trainer, data, _ = build_trainer(
+        dataset, policy_folder, tmp_path, credit="step_local", num_train_epochs=2, max_steps=-1,
+        gradient_accumulation_steps=2, off_policy="decoupled",
+    )  # fmt: skip
+    trainer.images.budget = 1
+    steps = 14
+    assert len(data) == steps
+    made: list[float] = []
+    trainer.add_callback(Each(lambda: made.append(trainer.images.made)))
+    trainer.train()
+    updates = len(trainer.get_train_dataloader()) // 2
+    assert made == [4 * (k + 1) for k in range(2 * updates)], "4 groups an update, each made anew"
+    plenty, *_ = build_trainer(dataset, policy_folder, tmp_path, credit="step_local", max_steps=12)
+    plenty.train()
+    assert plenty.images.made == steps
+
+
+class Each(TrainerCallback):
+    def __init__(self, act):
+        self.act = act
+
+    def on_step_end(self, *_, **__):
+        self.act()
+
+
+def test_rows_out_of_play_skip_the_model_and_change_no_figure(dataset, policy_folder, tmp_path, monkeypatch):
+    trainer, *_ = build_trainer(dataset, policy_folder, tmp_path, credit="solar", beta=0.01)
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    seen: list[int] = []
+    model.register_forward_pre_hook(
+        lambda m, args, kwargs: seen.append(len(kwargs["input_ids"])), with_kwargs=True
+    )
+    rows, batch = batch_of(trainer)
+    loss, grads = gradients(trainer, batch)
+    in_play = sum(row["in_play"] for row in rows)
+    assert seen == [in_play] and in_play < len(rows)
+    monkeypatch.setattr(replay, "can_choose", lambda images: False)
+    whole, same = gradients(trainer, batch)
+    assert seen == [in_play, len(rows)]
+    assert loss == pytest.approx(whole, abs=1e-6)
+    assert torch.allclose(grads, same, atol=1e-6)
+
+
+def test_a_micro_batch_without_anything_in_play_still_goes_through_the_model(
+    dataset, policy_folder, tmp_path
+):
+    trainer, *_ = build_trainer(dataset, policy_folder, tmp_path, credit="solar")
+    _, batch = batch_of(trainer)
+    batch["tool_mask"] = torch.zeros_like(batch["tool_mask"])
+    loss, grads = gradients(trainer, batch)
+    assert loss == 0.0
+    assert torch.equal(grads, torch.zeros_like(grads))
 
 
 # --- learning -----------------------------------------------------------------------------------------
