@@ -180,3 +180,25 @@ def test_workers_are_counted_together(tmp_path: Path) -> None:
         seen: list[Standing] = []
         done = pipeline.sample(config, tmp_path / "toy", progress=seen.append)
     assert done.candidates == done.drawn == seen[-1].candidates > 0
+
+
+def test_a_template_of_one_s_own_lies_in_the_manifest_and_another_text_is_sampled_again(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "toy.yaml").write_text(TOY)
+    mine = tmp_path / "mine.jinja"
+    mine.write_text(
+        '{% call say("user") %}\n{{ goal }}{% for each in screens %}{{ each }}{% endfor %}\n{% endcall %}\n'
+    )
+    words = ("toy.yaml", "--prompt.template", "mine.jinja", "--out", "toy")
+    ok(solar("build", *words, cwd=tmp_path))
+    manifest = open_dataset(str(tmp_path / "toy")).manifest
+    assert manifest.config["prompt"]["template"] == mine.read_text()
+    assert str(tmp_path) not in (tmp_path / "toy" / "manifest.json").read_text()
+    assert "nothing changed" in ok(solar("build", *words, cwd=tmp_path)).stdout
+    mine.write_text(mine.read_text().replace("{{ goal }}", "Do this: {{ goal }}"))
+    plan = json.loads(ok(solar("build", *words, "--dry-run", "--json", cwd=tmp_path)).stdout)
+    assert plan["sample"].startswith("run: config prompt.template")
+    mine.write_text("{{ goal\n")
+    run = solar("build", *words, cwd=tmp_path)
+    assert (run.returncode, "the template is wrong: line" in run.stderr) == (2, True)
