@@ -166,6 +166,7 @@ def main() -> None:
         trust_remote_code=config.trust_remote_code,
         min_pixels=data.prompt.min_pixels,
         max_pixels=data.prompt.max_pixels,
+        attn_implementation=model_config.attn_implementation,
     )
     images = None
     if policy.processor is not None:

@@ -77,6 +77,7 @@ def main() -> None:
         trust_remote_code=config.trust_remote_code,
         min_pixels=data.contexts.prompt.min_pixels,
         max_pixels=data.contexts.prompt.max_pixels,
+        attn_implementation=model_config.attn_implementation,
     )
 
     # 4. The trainer: TRL's, with the loss on the answers alone.

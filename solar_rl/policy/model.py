@@ -45,6 +45,7 @@ def load_policy(
     revision: str | None = None,
     min_pixels: int | None = None,
     max_pixels: int | None = None,
+    attn_implementation: str | None = None,
 ) -> Policy:
     """Load a model and its processor or tokenizer.
 
@@ -56,6 +57,7 @@ def load_policy(
         revision: Revision, where the model comes from the Hub.
         min_pixels: Smallest image area, as in ``PromptConfig`` (default: the processor's own).
         max_pixels: Largest image area.
+        attn_implementation: How attention is computed, such as flash_attention_2 (default: transformers' own).
 
     Raises:
         MissingExtra: torch or transformers isn't installed.
@@ -77,6 +79,8 @@ def load_policy(
     )
     eyes = sees(load_config(source, options))
     auto = transformers.AutoModelForImageTextToText if eyes else transformers.AutoModelForCausalLM
+    if attn_implementation is not None:
+        options["attn_implementation"] = attn_implementation
     model: Any = auto.from_pretrained(source, dtype=getattr(torch, dtype), **options)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -28,6 +28,16 @@ ACCELERATE = "accelerate"
 _PACKAGES = ("torch", "transformers", "trl", "accelerate")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 """ORG/NAME, the shape of a model's id on the Hub."""
+_NEEDED = {  # (key, a word in its value): the package that it takes
+    ("report_to", "tensorboard"): "tensorboard",
+    ("report_to", "trackio"): "trackio",
+    ("report_to", "wandb"): "wandb",
+    ("use_liger_kernel", "true"): "liger_kernel",
+    ("use_peft", "true"): "peft",
+    ("use_vllm", "true"): "vllm",
+}
+_UNUSED = ("load_in_4bit", "load_in_8bit")
+"""TRL's keys that would have no effect: the recipes load policies themselves, in ``dtype``."""
 _ROWS = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 1}
 """Keys whose product with the number of processes is the rows of an update, with TRL's defaults."""
 
@@ -84,10 +94,13 @@ def launch(
     path = find_recipe(recipe)
     settings = read_settings(path, extra)
     check_inputs(settings, str(path))
+    check_packages(settings, str(path))
     config = find_accelerate(accelerate, settings) if accelerate else None
     gpus = 0 if is_true(settings.get("use_cpu")) else _gpu_count()
     if config and not gpus and not dry_run:
         raise InputError("no GPU is here", where=str(config), hint="add --dry-run to see the command alone")
+    if config and not dry_run:
+        _check_deepspeed(config)
     count = processes or _processes(gpus, config, machines)
     check_rows(settings, str(path), count)
     command = make_command(path, extra, settings, count, accelerate=config, machines=machines)
@@ -125,7 +138,6 @@ def find_accelerate(config: str, settings: Mapping[str, Any]) -> Path:
 
     Raises:
         ConfigError: There is none, or the recipe runs on a CPU, where accelerate shards nothing.
-        MissingExtra: It needs deepspeed, which isn't installed.
     """
     path = Path(config)
     if not path.is_file():
@@ -138,6 +150,12 @@ def find_accelerate(config: str, settings: Mapping[str, Any]) -> Path:
         hint = "leave --accelerate out: several processes on a CPU are started by torchrun (--processes 2)"
         raise ConfigError("accelerate's configs are for GPUs", where=str(path), hint=hint)
     return path
+
+
+def _check_deepspeed(config: Path) -> None:
+    needed = read_yaml(config).get("distributed_type") == "DEEPSPEED"
+    if needed and importlib.util.find_spec("deepspeed") is None:
+        raise InputError("deepspeed isn't installed", where=str(config), hint="pip install deepspeed")
 
 
 def _nearest(word: str, names: Sequence[str], kind: str) -> str:
@@ -169,6 +187,7 @@ def check_arguments(words: Sequence[str]) -> dict[str, Any]:
     settings = read_settings(path, words)
     where = str(path) if path else "command line"
     check_inputs(settings, where)
+    check_packages(settings, where)
     check_rows(settings, where, int(os.environ.get("WORLD_SIZE", "1")))
     return settings
 
@@ -195,6 +214,26 @@ def check_rows(settings: Mapping[str, Any], where: str, processes: int) -> None:
         where=where,
         hint=hint,
     )
+
+
+def check_packages(settings: Mapping[str, Any], where: str) -> None:
+    """Make sure that what the recipe switches on is installed, and is something that the recipes do.
+
+    Raises:
+        ConfigError: A key is switched on that would have no effect.
+        InputError: A package isn't installed.
+    """
+    for key in _UNUSED:
+        if is_true(settings.get(key, False)):
+            raise ConfigError(f"'{key}' isn't supported", where=where, hint="use dtype: bfloat16 and LoRA")
+    if is_true(settings.get("use_vllm", False)) and settings.get("mode", "replay") != "fresh":
+        raise ConfigError("'use_vllm' goes with mode: fresh", where=where, hint="replay samples nothing")
+    for (key, word), package in _NEEDED.items():
+        if word in str(settings.get(key, "")).lower() and importlib.util.find_spec(package) is None:
+            hint = f"pip install {package.replace('_', '-')}"
+            raise InputError(
+                f"'{key}: {word}' needs {package}, which isn't installed", where=where, hint=hint
+            )
 
 
 def check_inputs(settings: Mapping[str, Any], where: str) -> None:

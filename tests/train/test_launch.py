@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
@@ -162,6 +163,32 @@ def test_checking_a_recipe_imports_nothing_heavy(recipe):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("words", "package"),
+    [
+        (["--report_to", "wandb"], "wandb"),
+        (["--report_to", "none", "trackio"], "trackio"),
+        (["--use_liger_kernel"], "liger_kernel"),
+    ],
+)
+def test_a_package_that_a_key_needs_is_asked_for_before_anything_runs(recipe, words, package, monkeypatch):
+    found = find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else found(name))
+    with pytest.raises(InputError, match=f"needs {package}, which isn't installed"):
+        launch(recipe, words, dry_run=True)
+
+
+@pytest.mark.parametrize("key", ["load_in_4bit", "load_in_8bit"])
+def test_a_key_that_would_have_no_effect_is_refused(recipe, key):
+    with pytest.raises(ConfigError, match=f"'{key}' isn't supported"):
+        launch(recipe, [f"--{key}"], dry_run=True)
+
+
+def test_vllm_is_refused_where_nothing_is_sampled(recipe):
+    with pytest.raises(ConfigError, match="'use_vllm' goes with mode: fresh"):
+        launch(recipe, ["--use_vllm"], dry_run=True)
 
 
 # --- rows an update ------------------------------------------------------------------------------------
