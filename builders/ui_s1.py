@@ -14,7 +14,7 @@ training the vertical ones follow the content. Each path is turned so that it is
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal
 
 from solar_rl.actions import Action, opposite, path_direction
@@ -256,7 +256,7 @@ def _choice(content: dict[str, Any], name: str, choices: dict[str, str]) -> str:
 
 
 def _screenshot_name(row: dict[str, Any]) -> str:
-    return PurePosixPath(read_text(row, "screenshot")).name
+    return read_text(row, "screenshot").rstrip("/").rpartition("/")[2]
 
 
 def _infer(named: Iterable[Points]) -> Screen:
