@@ -368,13 +368,15 @@ def _find_base(config: DatasetConfig, out: Path, keys: Keys, named: Path | None)
             told = "; ".join(reasons["read"] + reasons["sample"]) or "a file is damaged"
             raise InputError(f"can't start from it: {told}", where=str(named), hint="leave --from out")
         return base
-    found = []
-    for folder in (out, *sorted(out.parent.glob(f"{config.name}-*"))):
-        if (folder / MANIFEST).is_file() and folder.is_dir():
-            base = Base(folder, read_manifest(folder))
-            ours = base.manifest.name == config.name and base.same(keys, "sample")
-            if ours and first_damaged(folder, base.manifest) is None:
-                found.append(base)
+    beside = (Base.look(folder) for folder in (out, *sorted(out.parent.glob(f"{config.name}-*"))))
+    found = [
+        base
+        for base in beside
+        if base is not None
+        and base.manifest.name == config.name
+        and base.same(keys, "sample")
+        and first_damaged(base.folder, base.manifest) is None
+    ]
     return max(found, key=lambda base: sum(base.same(keys, stage) for stage in STAGES), default=None)
 
 

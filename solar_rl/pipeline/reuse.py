@@ -18,18 +18,26 @@ import orjson
 import polars as pl
 
 from solar_rl.config import DatasetConfig
+from solar_rl.errors import InputError
 from solar_rl.pipeline.keys import Keys
 from solar_rl.pipeline.scoring import score_and_shape
 from solar_rl.pipeline.tables import DERIVED
 from solar_rl.pipeline.work import sync, temporary_name
 from solar_rl.schema import SCORE_COLUMNS, SPLITS, Reject
 from solar_rl.shaping import Shaped, shape
-from solar_rl.store.manifest import FileEntry, Manifest
+from solar_rl.store.manifest import FileEntry, Manifest, read_manifest
 from solar_rl.store.parquet import TableWriter
 
 SAMPLED = ("episodes", "steps", "images", "candidates")
 _SHAPED_FROM = ("episode_id", "step_index", "candidate_index", "app", "action_type", "pred_action_type")
-_SCORED_FROM_ALL_BUT = ("completion", "token_ids", "sampling_logprobs")
+_NEVER_SCORED = {
+    "candidates": (
+        *("completion", "token_ids", "sampling_logprobs"),
+        *("sampler_id", "seed", "finish_reason", "history_dropped"),
+    ),
+    "steps": ("instruction", "image_sha256", "screen_text", "box_rule", "thought"),
+}
+"""Columns that no rule reads; a verifier may."""
 _EPISODE_COLUMNS = ["episode_id", "goal", "ref_len"]
 
 
@@ -44,6 +52,14 @@ class Base:
 
     folder: Path
     manifest: Manifest
+
+    @classmethod
+    def look(cls, folder: Path) -> Base | None:
+        """Return the dataset in a folder; None where there is none, or none that this version can read."""
+        try:
+            return cls(folder, read_manifest(folder))
+        except InputError:
+            return None
 
     def same(self, keys: Keys, stage: str) -> bool:
         """Tell whether a stage of it is what the new version needs."""
@@ -104,18 +120,21 @@ def _shape_again(
 def _score_again(
     base: Base, config: DatasetConfig, split: str, part: tuple[int, int], episodes: pl.DataFrame
 ) -> Iterator[Shaped]:
-    steps = pl.concat(_read(base.folder, "steps", split, part, episodes))
-    columns = None if config.validity.verifier else _scored_columns(base.folder, split)
-    for candidates in _whole_episodes(base.folder, "candidates", split, part, episodes, columns):
+    steps_read, candidates_read = (
+        None if config.validity.verifier else _scored_columns(base.folder, table, split)
+        for table in ("steps", "candidates")
+    )
+    steps = pl.concat(_read(base.folder, "steps", split, part, episodes, steps_read))
+    for candidates in _whole_episodes(base.folder, "candidates", split, part, episodes, candidates_read):
         ids = candidates["episode_id"].unique().implode()
         asked = steps.filter(pl.col("episode_id").is_in(ids))
         images = partial(_screenshots, base.folder, asked)
         yield score_and_shape(config, candidates, asked, episodes, images)
 
 
-def _scored_columns(folder: Path, split: str) -> list[str]:
-    schema = pl.read_parquet_schema(_files(folder, "candidates", split)[0])
-    return [name for name in schema if name not in _SCORED_FROM_ALL_BUT]
+def _scored_columns(folder: Path, table: str, split: str) -> list[str]:
+    schema = pl.read_parquet_schema(_files(folder, table, split)[0])
+    return [name for name in schema if name not in _NEVER_SCORED[table]]
 
 
 def _whole_episodes(

@@ -112,6 +112,12 @@ def test_a_new_version_starts_from_the_one_beside_it(built: Path, monkeypatch: p
     )
 
 
+def test_a_broken_folder_beside_it_is_no_hindrance(built: Path) -> None:
+    (built.parent / "toy-0.1.0").mkdir()
+    (built.parent / "toy-0.1.0" / "manifest.json").write_text('{"schema_version": 99}')
+    assert told(built.parent / "toy-1.1.0", version="1.1.0")["would do"] == "write"
+
+
 def test_from_a_version_with_other_candidates_is_refused_with_the_reason(built: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"config sampler\.n: 8 -> 4"):
         pipeline.build(config(sampler={"n": 4}), tmp_path / "new", options=Options(base=built))
