@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from solar_rl.config import PromptConfig, validate_config
 from solar_rl.errors import InputError
 from solar_rl.store.card import figure
 from solar_rl.store.provenance import KEY, RECORD, read_record
@@ -67,7 +68,8 @@ def render_checkpoint_card(folder: Path, name: str, reports: Sequence[Path] = ()
 
     record = require_checkpoint(folder)
     made: dict[str, Any] = record.get(KEY) or {}
-    prompt = made.get("prompt") or {}
+    given = made.get("prompt")
+    prompt = validate_config(PromptConfig, given, where=f"{RECORD}, {KEY}.prompt") if given else None
     environment = Environment(
         loader=PackageLoader("solar_rl.store", "."),
         undefined=StrictUndefined,
@@ -78,7 +80,7 @@ def render_checkpoint_card(folder: Path, name: str, reports: Sequence[Path] = ()
     )
     environment.filters["figure"] = figure
     text = environment.get_template(TEMPLATE).render(
-        front=yaml.safe_dump(_front(folder, made, prompt), sort_keys=False, allow_unicode=True),
+        front=yaml.safe_dump(_front(folder, made), sort_keys=False, allow_unicode=True),
         name=name,
         known=bool(made),
         steps=record.get("steps"),
@@ -88,7 +90,7 @@ def render_checkpoint_card(folder: Path, name: str, reports: Sequence[Path] = ()
         figures=list(_figures(record)),
         reports=[_measured(path) for path in reports],
         prompt=prompt,
-        template="of its own" if "\n" in str(prompt.get("template")) else prompt.get("template"),
+        template=_told_template(prompt) if prompt else None,
         recipe=yaml.safe_dump(recipe, sort_keys=True) if (recipe := made.get("recipe")) else "",
         notes=_notes(folder / CARD),
     )
@@ -145,7 +147,12 @@ def require_checkpoint(folder: Path) -> dict[str, Any]:
     return record
 
 
-def _front(folder: Path, made: Mapping[str, Any], prompt: Mapping[str, Any]) -> dict[str, Any]:
+def _told_template(prompt: PromptConfig) -> str:
+    template = prompt.template or f"{prompt.format}/1"
+    return "one of its own, in training.json" if "\n" in template else template
+
+
+def _front(folder: Path, made: Mapping[str, Any]) -> dict[str, Any]:
     sees = any((folder / name).is_file() for name in ("preprocessor_config.json", "processor_config.json"))
     adapter = (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file()
     found: dict[str, Any] = {
