@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,17 @@ from solar_rl.rounds.state import STATE
 from solar_rl.shipped import shipped_path
 
 
+_HEADS = {
+    "sampled_valid": "sampled\nvalid",
+    "lag_mean": "lag",
+    "lag_max": "most\nlag",
+    "ratio_max": "highest\nratio",
+    "sample_share": "effective\nshare",
+    "valid": "held out\nvalid",
+}
+"""Headings of columns whose names are long, or tell too little."""
+
+
 def rounds(recipe: str, overrides: Sequence[str], out: Path | None, *, dry_run: bool, as_json: bool) -> None:
     """Run the rounds that a YAML file describes."""
     path = _rounds_yaml(recipe)
@@ -25,7 +37,7 @@ def rounds(recipe: str, overrides: Sequence[str], out: Path | None, *, dry_run: 
         if dry_run:
             _print_plan(made, as_json)
             return
-        state = made.run(log.print)
+        state = made.run(partial(log.print, soft_wrap=True))
     if as_json:
         print((folder / STATE).read_text(encoding="utf-8"), end="")
     else:
@@ -52,10 +64,8 @@ def _print_rounds(state: State, folder: Path) -> None:
     rows: list[dict[str, Any]] = state.rows()
     if not rows:
         raise InputError("no round was run", where=str(folder))
-    print_table(
-        pl.DataFrame(rows, infer_schema_length=None),
-        title="Rounds; progress is held out, with its 95 % interval",
-    )
+    table = pl.DataFrame(rows, infer_schema_length=None).rename(_HEADS)
+    print_table(table, title="Rounds; progress is held out, with its 95 % interval")
     if state.best is not None:
         print(f"best round: {state.best}, held-out progress {state.progress()[state.best]:.4f}")
     if state.stopped:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from solar_rl.rounds.figures import held_out, sampled, trained
 from solar_rl.rounds.state import Stage
 from solar_rl.shipped import shipped_path
 from solar_rl.store.manifest import read_manifest
-from solar_rl.train.launch import find_recipe, launch
+from solar_rl.train.keys import is_true, read_settings
+from solar_rl.train.launch import check_rows, find_recipe, launch
 from solar_rl.yaml_file import read_yaml
 
 CACHE = ".cache"
@@ -163,7 +164,7 @@ class Stages:
         folder = Path(self.policy(stage.round))
         code = launch(
             self.config.recipe,
-            self._words(stage.round, self._newest_checkpoint(folder)),
+            [*self._words(stage.round), "--resume_from_checkpoint", "latest"],
             processes=self.config.processes,
         )
         if code:
@@ -177,26 +178,16 @@ class Stages:
             shutil.rmtree(checkpoint)
         return figures
 
-    def _newest_checkpoint(self, folder: Path) -> Path | None:
-        """Find where a killed training run can go on; one that saved nothing begins anew."""
-        whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
-        if whole:
-            return max(whole, key=lambda path: int(path.name.rpartition("-")[2]))
-        shutil.rmtree(folder, ignore_errors=True)
-        return None
-
-    def _words(self, number: int, checkpoint: Path | None = None) -> list[str]:
+    def _words(self, number: int) -> list[str]:
         build = self.artifact(Stage("build", number))
-        keys = {name: text.strip('"') for name, text in dotted(self.config.train)} | {
+        keys = {
             "dataset": str(build),
             "model_name_or_path": self.policy(number - 1),
             "output_dir": self.policy(number),
             "max_steps": str(self.config.updates_per_round),
             "seed": str(self.seed + number),
         }
-        if checkpoint is not None:
-            keys["resume_from_checkpoint"] = str(checkpoint)
-        return [word for key, value in keys.items() for word in (f"--{key}", value)]
+        return _as_words(self.config.train) + _as_words(keys)
 
 
 def make_stages(config: RoundsConfig, folder: Path, progress: Progress) -> Stages:
@@ -218,8 +209,11 @@ def make_stages(config: RoundsConfig, folder: Path, progress: Progress) -> Stage
         )
     overrides[f"sampler.{_POLICY_KEY[kind]}"] = config.policy
     dataset = load_dataset_config(path, overrides)
-    settings = read_yaml(find_recipe(config.recipe)) | config.train
+    recipe = find_recipe(config.recipe)
+    settings = read_settings(recipe, _as_words(config.train))
     _check_recipe(settings, dataset, config.recipe)
+    if config.processes or is_true(settings.get("use_cpu")):
+        check_rows(settings, str(recipe), config.processes or 1)
     if dataset.executor.type == "slurm":
         raise ConfigError(
             "rounds wait for each build: executor.type slurm can't be used", where=config.dataset
@@ -229,6 +223,12 @@ def make_stages(config: RoundsConfig, folder: Path, progress: Progress) -> Stage
     return Stages(
         config, folder, dataset, settings.get("split", "train"), int(settings.get("seed", 42)), progress
     )
+
+
+def _as_words(keys: Mapping[str, Any]) -> list[str]:
+    """Spell keys of a recipe as they stand on a command line."""
+    spelled = {name: text.strip('"') for name, text in dotted(keys)}
+    return [word for key, text in spelled.items() for word in (f"--{key}", text)]
 
 
 def _check_recipe(settings: dict[str, Any], dataset: DatasetConfig, recipe: str) -> None:

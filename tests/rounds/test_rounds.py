@@ -84,7 +84,7 @@ def test_more_rounds_may_be_asked_for_later_and_another_config_is_refused(tmp_pa
     assert work.done == names(3)[4:]
     with pytest.raises(InputError, match="holds rounds of another config"):
         prepare(config(updates_per_round=4), tmp_path / "run")
-    prepare(config(rounds=9, patience=2, keep_checkpoints=5, processes=2), tmp_path / "run")
+    prepare(config(rounds=9, patience=2, keep_checkpoints=5, processes=1), tmp_path / "run")
 
 
 def test_two_runs_in_one_folder_are_refused(tmp_path):
@@ -204,6 +204,9 @@ def test_lag_and_ratios_come_from_the_training_record(tmp_path):
         ({"train": {"temperature": 0.7}}, "temperature is 0.7, but the dataset's sampler says 1.0"),
         ({"build": {"sampler.n": 4, "executor.type": "slurm"}}, "rounds wait for each build"),
         ({"recipe": "phone_cpu/logstep"}, "no such recipe"),
+        ({"train": {"learningrate": 1}}, "unknown key 'learningrate'"),
+        ({"train": {"per_device_train_batch_size": 8}}, "rows_per_update is 16"),
+        ({"processes": 2}, "rows_per_update is 16"),
     ],
 )
 def test_what_does_not_fit_is_told_before_any_work(tmp_path, fields, message):

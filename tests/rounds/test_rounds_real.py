@@ -31,7 +31,7 @@ RUN = {
         "preview_rows": 8,
     },
     "recipe": "phone_cpu/log_step",
-    "train": {"off_policy": "behaviour", "margin_groups": 4, "per_device_train_batch_size": 8},
+    "train": {"off_policy": "behaviour", "margin_groups": 4},
     "evaluate": {
         "splits": ["validation", "test"],
         "episodes": 2,
@@ -81,9 +81,7 @@ def test_two_rounds_on_the_phone(recipe, tmp_path):
     assert "config" in found.changed
     both = pl.concat([pl.read_parquet(each / "data/candidates/*.parquet") for each in (one, two)])
     assert both.group_by("episode_id", "step_index", "candidate_index").len()["len"].unique().to_list() == [2]
-    assert {path for path in out.glob("round-*/policy")} == {out / "round-2" / "policy"}, (
-        "or the best, round 0"
-    )
+    assert set(out.glob("round-*/policy")) == {out / "round-2" / "policy"}, "or the best, round 0"
     shared = [entry for entry in read_manifest(one).files if entry.path.startswith("data/images/")]
     assert shared
     assert all((one / entry.path).samefile(two / entry.path) for entry in shared), (
