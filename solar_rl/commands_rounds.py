@@ -15,7 +15,6 @@ from solar_rl.rounds import Rounds, State, load_rounds_config, prepare
 from solar_rl.rounds.state import STATE
 from solar_rl.shipped import shipped_path
 
-
 _HEADS = {
     "sampled_valid": "sampled\nvalid",
     "lag_mean": "lag",
