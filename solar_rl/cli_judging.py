@@ -76,7 +76,7 @@ def evaluate(
         data: Folder, OWNER/NAME or hf://datasets/OWNER/NAME with the labels.
         suite: Name of a suite, or a YAML file of your own.
         model: Folder of a checkpoint, id on the Hub, or name of an endpoint's model.
-        sampler: What runs the model: transformers, vllm, openai, or a file of samplers/ or your own, which says how
+        sampler: What runs the model: transformers, vllm, openai, or a file of recipes/samplers/ or your own, which says how
             the model is asked too. expert: no model, the suite's own expert answers (the ceiling).
         protocol: Name of a protocol (docs/protocols.md), or all: side by side, with the cases on which they
             differ (default: solar, or those that fit the suite).

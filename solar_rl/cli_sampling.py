@@ -30,7 +30,7 @@ def sample(
     it there. Given a built dataset, it is sampled anew under another sampler or prompt: a new version beside it.
     A killed run goes on where it stopped.
 
-    `--sampler NAME` takes a model's settings from samplers/NAME.yaml, or a file of your own (docs/prompts.md).
+    `--sampler NAME` takes a model's settings from recipes/samplers/NAME.yaml, or a file of your own (docs/prompts.md).
 
     Example: `solar-rl sample android_control --sampler qwen2_5_vl_7b --source.path FOLDER --limit 100 --dry-run`
 

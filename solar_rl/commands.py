@@ -204,7 +204,7 @@ def dataset_config(dataset: str | None, pairs: dict[str, str]) -> DatasetConfig:
 def sampler_file(name: str) -> Path:
     """Return a sampler's file: a path, or the name of a shipped one."""
     path = Path(name)
-    return path if path.suffix in {".yaml", ".yml"} else shipped_path("samplers", f"{name}.yaml")
+    return path if path.suffix in {".yaml", ".yml"} else shipped_path("recipes", "samplers", f"{name}.yaml")
 
 
 def _dataset_yaml(dataset: str | None) -> Path:

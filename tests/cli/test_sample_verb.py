@@ -15,7 +15,7 @@ from solar_rl.config import load_dataset_config
 from solar_rl.pipeline.phases import Standing
 from solar_rl.shipped import shipped_path
 
-FILES = sorted(shipped_path("samplers").glob("*.yaml"))
+FILES = sorted(shipped_path("recipes", "samplers").glob("*.yaml"))
 PHONE = ("phone", "--source.options.episodes", "6", "--sampler.n", "4")
 
 

@@ -14,7 +14,7 @@ from solar_rl.shipped import shipped_path
 from solar_rl.stats.sampling import SIGNS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "prompts.md").read_text(encoding="utf-8")
-FILES = sorted(shipped_path("samplers").glob("*.yaml"))
+FILES = sorted(shipped_path("recipes", "samplers").glob("*.yaml"))
 
 
 def rows_of(heading):
