@@ -69,7 +69,11 @@ def run(asked: Asked) -> None:
     shipped, found = load_suite(asked.suite), load_suite(asked.suite, overrides)
     from solar_rl.evaluate.answering import changed
 
-    changes = changed(found, shipped)
+    changes = changed(found, shipped) | {
+        key: value
+        for key, value in overrides.items()
+        if key.startswith(("source.", "validity.")) and key != "source.path"
+    }
     if isinstance(found, ClosedLoopSuite):
         evaluate_closed_loop(asked, found, overrides, changes)
     else:
@@ -80,7 +84,7 @@ def _evaluate_steps(
     asked: Asked, suite: StepSuite, overrides: Mapping[str, str], changes: Mapping[str, Any]
 ) -> None:
     from solar_rl.evaluate import evaluate, prepare
-    from solar_rl.evaluate.answering import completeness
+    from solar_rl.evaluate.answering import completeness, is_whole
     from solar_rl.evaluate.files import EvaluationData, read_skip_list
     from solar_rl.evaluate.verdicts import NAMES
 
@@ -115,7 +119,8 @@ def _evaluate_steps(
         "changed": dict(changes),
         "counts": cases.counts | found.counts,
     }
-    published = published_beside(suite, evaluations)
+    whole = is_whole(suite, found)
+    published = published_beside(suite, evaluations if whole else ())
     report = about | {
         "protocols": [each.as_dict() for each in evaluations],
         "published": published.to_dicts(),
@@ -134,10 +139,8 @@ def _evaluate_steps(
     else:
         print_one(evaluations[0])
     if published.height:
-        print_table(
-            published,
-            title="published by others, percent, not measured here; ours where the rule is the same",
-        )
+        ours = "where the rule is the same" if whole else "left out, since this isn't the whole suite"
+        print_table(published, title=f"published by others, percent, not measured here; ours {ours}")
     say_files(asked)
 
 

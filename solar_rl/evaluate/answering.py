@@ -213,12 +213,18 @@ def changed(suite: Config, shipped: Config) -> dict[str, Any]:
     return {name: value for name, value in ours.items() if value != theirs.get(name)}
 
 
+def is_whole(suite: StepSuite, found: Answered) -> bool:
+    """Tell whether as many episodes and steps were read as the suite states; true where it states none."""
+    whole = suite.reference
+    return whole is None or (found.episodes.height, found.steps.height) == (whole.episodes, whole.steps)
+
+
 def completeness(suite: StepSuite, found: Answered) -> str:
     """Say whether the whole suite was read, by the counts that it states."""
     count = f"{found.episodes.height:,} episodes, {found.steps.height:,} steps"
     whole = suite.reference
     if whole is None:
         return count
-    if (found.episodes.height, found.steps.height) == (whole.episodes, whole.steps):
+    if is_whole(suite, found):
         return f"{count}, as many as in {whole.source}"
     return f"{count}; {whole.source} has {whole.episodes:,} and {whole.steps:,}"

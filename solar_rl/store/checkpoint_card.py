@@ -245,7 +245,9 @@ def _measured(path: Path) -> Measured:
             f"is no report of `solar-rl evaluate` ({type(error).__name__}: {error})", where=str(path)
         ) from error
     how = "greedy" if report.get("temperature") == 0 else f"temperature {report.get('temperature')}"
+    who = Path(report["model"]).name if report.get("model") else report.get("sampler")
     parts = (
+        f"measured: `{who}`",
         report.get("data"),
         report.get("prompt"),
         how,

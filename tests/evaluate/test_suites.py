@@ -129,14 +129,17 @@ def test_published_figures_stand_beside_ours_under_the_same_rule_alone(capsys, t
         "published:\n"
         "  - {model: A, metric: exact_match, value: 50, protocol: uis1_eval, source: somewhere}\n"
         "  - {model: B, metric: exact_match, value: 60, source: elsewhere}\n"
-        "reference: {episodes: 9, steps: 90, source: the whole}\n"
     )
     words = ("--suite", own, "--sampler", "expert", "--out", tmp_path / "o")
     report = json.loads(run(capsys, *words, "--json"))
     assert [row["ours"] for row in report["published"]] == [100.0, None]
-    assert "the whole has 9 and 90" in report["data"]
     text = run(capsys, *words)
-    assert "not measured here" in text and "somewhere" in text
+    assert "not measured here; ours where the rule is the same" in text and "somewhere" in text
+    own.write_text(own.read_text() + "reference: {episodes: 9, steps: 90, source: the whole}\n")
+    report = json.loads(run(capsys, *words, "--json", "--source.options.seed", 5))
+    assert [row["ours"] for row in report["published"]] == [None, None]
+    assert "the whole has 9 and 90" in report["data"] and report["changed"] == {"source.options.seed": "5"}
+    assert "ours left out" in run(capsys, *words)
 
 
 def test_closed_loop_from_the_command_line(capsys, tmp_path):
