@@ -171,7 +171,7 @@ class Counts:
 
 
 def make_agent(
-    env: Any, player: Player, *, name: str = "solar-rl", transition_pause: float | None = 1.0
+    env: Any, player: Player, *, name: str = "solar-rl", transition_pause: float | None = None
 ) -> Any:
     """Make an agent for AndroidWorld's runner out of a player, such as ``agents.PolicyAgent``.
 
@@ -182,7 +182,7 @@ def make_agent(
         env: An ``AsyncEnv`` of AndroidWorld.
         player: Who answers.
         name: Name of the agent in the results.
-        transition_pause: Seconds to wait before each look; None: until the screen is stable.
+        transition_pause: Seconds to wait before each look; None: until the screen is stable, as its ``run.py`` does.
 
     Returns:
         An ``EnvironmentInteractingAgent``.
