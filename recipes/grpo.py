@@ -30,7 +30,7 @@ from solar_rl.train.callbacks import RecordCallback
 from solar_rl.train.data import Crediting, check_policy, load_replay
 from solar_rl.train.fresh import FreshGRPOTrainer, let_generate
 from solar_rl.train.fresh_data import load_fresh
-from solar_rl.train.health import RULES, HealthCallback, with_limits
+from solar_rl.train.health import FRESH_RULES, RULES, HealthCallback, with_limits
 from solar_rl.train.images import remember_images
 from solar_rl.train.recipe import read_recipe
 from solar_rl.train.resume import IdentityCallback, check_checkpoint, find_checkpoint, recipe_identity
@@ -150,7 +150,7 @@ def main() -> None:
         )
 
     # A checkpoint to go on from must be whole and this recipe's.
-    rules = with_limits(RULES, solar.health_limits)
+    rules = with_limits(RULES + FRESH_RULES if fresh else RULES, solar.health_limits)
     identity = recipe_identity(solar, config, model_config, data.name)
     checkpoint = find_checkpoint(config.resume_from_checkpoint, config.output_dir)
     if checkpoint is not None:

@@ -269,8 +269,10 @@ class HealthCallback(TrainerCallback):  # type: ignore[misc]
                 state.best_model_checkpoint = self.last_good
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Take over the last good checkpoint of the run that goes on."""
+        """Take over the last good checkpoint of the run that goes on; what stopped it before is past."""
         self.last_good = state.best_model_checkpoint
+        if state.is_world_process_zero:
+            Path(args.output_dir, COLLAPSE).unlink(missing_ok=True)
 
     def _tell(self, finding: Finding, state: Any) -> None:
         self.found.append({"step": state.global_step, **asdict(finding)})

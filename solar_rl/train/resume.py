@@ -7,6 +7,7 @@ that going on with another recipe or dataset is refused before the model loads.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -16,6 +17,7 @@ from transformers import TrainerCallback
 
 from solar_rl.errors import InputError
 from solar_rl.store.manifest import write_text
+from solar_rl.train.health import COLLAPSE
 
 IDENTITY = "solar_rl.json"
 """File in a checkpoint that says what made it; without it the checkpoint isn't whole."""
@@ -83,8 +85,8 @@ def find_checkpoint(wanted: str | None, output_dir: str | Path) -> Path | None:
     """Return the checkpoint to go on from.
 
     Args:
-        wanted: A checkpoint's folder, ``latest`` (the newest whole one in ``output_dir``; without one the run
-            starts anew), or None.
+        wanted: A checkpoint's folder, ``latest`` (the newest whole one in ``output_dir``, after a collapse the
+            last good one; without one the run starts anew), or None.
         output_dir: Where the run's checkpoints lie.
 
     Raises:
@@ -94,7 +96,8 @@ def find_checkpoint(wanted: str | None, output_dir: str | Path) -> Path | None:
         return None
     if wanted.lower() in ("latest", "true"):
         numbered = ((_step(path), path) for path in Path(output_dir).glob("checkpoint-*"))
-        whole = [(step, path) for step, path in numbered if (path / IDENTITY).is_file()]
+        good = _last_good(Path(output_dir))
+        whole = [(step, path) for step, path in numbered if step <= good and (path / IDENTITY).is_file()]
         return max(whole)[1] if whole else None
     path = Path(wanted)
     if not path.is_dir():
@@ -106,6 +109,15 @@ def find_checkpoint(wanted: str | None, output_dir: str | Path) -> Path | None:
             hint=_hint(path.parent),
         )
     return path
+
+
+def _last_good(output_dir: Path) -> float:
+    """Return the step up to which checkpoints can be trusted: after a collapse, the last good one's."""
+    marker = output_dir / COLLAPSE
+    if not marker.is_file():
+        return math.inf
+    good = json.loads(marker.read_text(encoding="utf-8"))["last_good_checkpoint"]
+    return _step(Path(good)) if good else -1
 
 
 def check_checkpoint(path: Path, identity: Mapping[str, Any], updates_a_batch: float = 1.0) -> None:

@@ -9,8 +9,8 @@ Five methods of ``trl.GRPOTrainer`` are overridden:
 * ``_compute_loss``: the expert anchor's term beside TRL's loss, and the ratios that health is judged by;
 * ``_get_per_token_logps_and_entropies``: rows that are not in play skip the model, recorded actions join it.
 
-A sixth, ``_load_from_checkpoint`` of transformers' ``Trainer``, works around a checkpoint that is read
-back with 1 of 57 tensors for Qwen2.5-VL. ``PRIVATE_NAMES`` lists everything private that is relied on;
+Two of transformers' ``Trainer`` are mended: ``_load_from_checkpoint``, which reads 1 of 57 tensors back for
+Qwen2.5-VL, and ``_run_epoch``, which takes a step more when a finished run is resumed. ``PRIVATE_NAMES`` lists everything private that is relied on;
 a test fails when TRL or transformers moves one of them.
 """
 
@@ -41,6 +41,7 @@ PRIVATE_NAMES = {
         "_compute_loss",
         "_prepare_inputs",
         "_load_from_checkpoint",
+        "_run_epoch",
     ),
     "trl.trainer.grpo_trainer": ("logger",),
     "self": ("_metrics", "_step", "num_iterations", "shuffle_dataset", "num_generations", "_tokenizer"),
@@ -336,6 +337,13 @@ class ReplayGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         mask = torch.ones_like(values) if mask is None else mask
         total, count = self._total(torch.stack([(values * mask).sum(), mask.sum().to(values.dtype)])).tolist()
         self._metrics["train"][name].append(scale * total / max(count, 1.0))
+
+    def _run_epoch(self, *args: Any, **kwargs: Any) -> None:
+        # transformers 5.24 takes one step too many when it goes on from a run's last checkpoint
+        if self.state.global_step >= self.state.max_steps:
+            self.control.should_training_stop = True
+            return
+        super()._run_epoch(*args, **kwargs)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         # transformers 5.24 reads the saved names of Qwen2.5-VL as they are, finds 1 tensor of 57 and only

@@ -10,7 +10,9 @@ import time
 from importlib.util import module_from_spec, spec_from_file_location
 from shutil import copytree
 
+import psutil
 import pytest
+import torch
 import yaml
 from small_dataset import build_trainer, losses, make_dataset
 from trl import GRPOTrainer
@@ -18,6 +20,7 @@ from trl import GRPOTrainer
 from solar_rl.errors import InputError
 from solar_rl.shipped import shipped_path
 from solar_rl.train.callbacks import RECORD
+from solar_rl.train.health import COLLAPSE
 from solar_rl.train.launch import make_command
 from solar_rl.train.resume import IDENTITY, check_checkpoint, find_checkpoint
 
@@ -83,7 +86,9 @@ def kill_at(path, processes: int, step: int) -> None:
             assert running.poll() is None, told.read_text()[-3000:]
             time.sleep(0.02)
     finally:
-        os.killpg(running.pid, signal.SIGKILL)
+        family = [running, *psutil.Process(running.pid).children(recursive=True)]
+        for each in family:  # torchrun's workers lead process groups of their own
+            each.send_signal(signal.SIGKILL)
         running.wait()
 
 
@@ -122,6 +127,26 @@ def test_losses_after_a_resume_are_those_of_a_straight_run(dataset, policy_folde
     resumed.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{save}"))
     assert losses(resumed) == pytest.approx(losses(straight), abs=1e-6)
     assert len(losses(straight)) == save + 2
+
+
+def test_a_finished_run_that_goes_on_takes_no_step_more(dataset, policy_folder, tmp_path):
+    options = {"max_steps": 3, "save_strategy": "steps", "save_steps": 3}
+    straight, *_ = build_trainer(dataset, policy_folder, tmp_path, **options)
+    straight.train()
+    resumed, *_ = build_trainer(dataset, policy_folder, tmp_path, **options)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-3"))
+    assert resumed.state.global_step == 3
+    assert losses(resumed) == losses(straight)
+    for one, two in zip(straight.model.parameters(), resumed.model.parameters(), strict=True):
+        assert torch.equal(one, two)
+
+
+def test_after_a_collapse_the_latest_checkpoint_is_the_last_good_one(saved, tmp_path):
+    copytree(saved, tmp_path / "run")
+    assert find_checkpoint("latest", tmp_path / "run").name == "checkpoint-2"
+    marker = {"last_good_checkpoint": str(tmp_path / "run" / "checkpoint-1")}
+    (tmp_path / "run" / COLLAPSE).write_text(json.dumps(marker))
+    assert find_checkpoint("latest", tmp_path / "run").name == "checkpoint-1"
 
 
 def test_without_the_cure_a_resumed_qwen_would_start_from_its_first_weights(dataset, policy_folder, tmp_path):
