@@ -1,13 +1,16 @@
 """Candidates that are sampled while training: shaped to the bit as a dataset's, on-policy, in every history."""
 
 import gc
+from dataclasses import replace
 
 import pytest
 import torch
 from fresh_dataset import SIZE, Known, build_phone, fresh_trainer
 
 from solar_rl.errors import ConfigError, InputError
+from solar_rl.formats import get_format
 from solar_rl.policy import answer_ids, batch_logprobs, encode
+from solar_rl.train.anchor import Anchor
 from solar_rl.train.contexts import Contexts
 from solar_rl.train.data import Crediting, load_replay
 from solar_rl.train.fresh_data import load_fresh
@@ -152,23 +155,20 @@ def test_log_probs_are_those_of_the_sampled_tokens_and_no_answer_holds_an_image_
 
 
 class Garbled:
-    """Lets the policy answer, and replaces every other answer by the expert's, log-probs unknown."""
+    """Lets the policy answer, and replaces every other answer by the expert's, its log-probs unknown or -1."""
 
-    def __init__(self, sampler) -> None:
-        self._sampler, self.sampler_id = sampler, sampler.sampler_id
+    def __init__(self, sampler, *, known: bool = False) -> None:
+        self._sampler, self.sampler_id, self._known = sampler, sampler.sampler_id, known
         self.wait_for_others = sampler.wait_for_others
 
     def sample(self, requests):
-        from dataclasses import replace
-
-        from solar_rl.formats import get_format
-
         asked = list(requests)
         for request, completions in zip(asked, self._sampler.sample(asked), strict=True):
             text = get_format(request.config.format).render(request.step.action, request.frame)
             ids = answer_ids(self._sampler._trainer.policy, text)
+            logprobs = (-1.0,) * len(ids) if self._known else None
             yield [
-                replace(each, text=text, token_ids=ids) if k % 2 else each
+                replace(each, text=text, token_ids=ids, logprobs=logprobs) if k % 2 else each
                 for k, each in enumerate(completions)
             ]
 
@@ -247,3 +247,82 @@ def test_longer_episodes_than_a_batch_are_counted_and_a_batch_that_fits_none_is_
         load(80, split="test")
     with pytest.raises(ConfigError, match="upsample_rare chooses among stored groups"):
         load(80, Crediting(upsample_rare=0.5))
+
+
+# --- engines, and going on ----------------------------------------------------------------------------
+
+
+class Engine:
+    """Stands for TRL's vLLM: notes its calls, and answers every prompt with the same tokens and log-probs."""
+
+    def __init__(self, ids: list[int]) -> None:
+        self.ids, self.calls, self.synced = ids, [], 0
+
+    def sync_weights(self) -> None:
+        self.synced += 1
+
+    def generate(self, prompts, images, num_generations, profiler):
+        self.calls.append((len(prompts), num_generations, images is not None and len(images)))
+        logprobs = [[[-0.5 - 0.1 * k] for k in range(len(self.ids))] for _ in prompts]
+        return prompts, [list(self.ids) for _ in prompts], logprobs, None
+
+
+@pytest.mark.parametrize("off_policy", ["behaviour", "decoupled"])
+def test_an_engine_is_asked_once_with_its_log_probs_taken(phone, policy_folder, tmp_path, off_policy):
+    """The way through vLLM, without vLLM: what TRL's engine is asked, and what becomes of its log-probs."""
+    trainer = fresh_trainer(phone, policy_folder, tmp_path, Crediting("step_local"), off_policy=off_policy)
+    trainer.model.train()
+    text = '<tool_call>\n{"name": "mobile_use", "arguments": {"action": "wait", "time": 2}}\n</tool_call>'
+    ids = list(answer_ids(trainer.policy, text))
+    engine = Engine(ids)
+    trainer.use_vllm, trainer.vllm_generation, trainer._last_loaded_step = True, engine, -1
+    assert not trainer.args.vllm_importance_sampling_correction, "corrected once, by off_policy"
+    inputs = batches(trainer)[0]
+    trainer.sampler = Garbled(trainer.sampler, known=True)
+    batch = trainer._generate_and_score_completions(inputs)
+    count = sum(1 for row in inputs if row["episode_id"])
+    assert engine.calls == [(count, SIZE, count)], "one call for the whole batch, each prompt N times"
+    assert engine.synced == 1, "with the weights as they are now"
+    told = torch.tensor([-0.5 - 0.1 * k for k in range(len(ids))])
+    seen = 0
+    for i, row in enumerate(trainer._replayed):
+        if row["in_play"] and row["token_ids"] == ids:
+            seen += 1
+            assert torch.allclose(batch["sampling_per_token_logps"][i][: len(ids)], told)
+            is_told = torch.allclose(batch["old_per_token_logps"][i][: len(ids)], told)
+            assert is_told == (off_policy == "behaviour")
+    assert seen
+    assert batch["advantages"].dim() == (1 if off_policy == "behaviour" else 2)
+
+
+def test_a_setting_that_fresh_needs_is_not_overwritten_in_silence(policy_folder):
+    from trl import GRPOConfig
+
+    from solar_rl.policy import load_reader
+    from solar_rl.train.fresh import let_generate
+
+    reader = load_reader(str(policy_folder))
+    config = GRPOConfig(generation_kwargs={"suppress_tokens": [1]}, use_cpu=True, bf16=False)
+    with pytest.raises(ConfigError, match="generation_kwargs can't hold suppress_tokens"):
+        let_generate(config, reader)
+    config = GRPOConfig(generation_kwargs={"min_p": 0.0}, use_cpu=True, bf16=False, use_vllm=True)
+    let_generate(config, reader)
+    assert set(config.generation_kwargs) == {"min_p", "bad_words"}
+    assert "<|image_pad|>" in config.generation_kwargs["bad_words"]
+
+
+def test_a_resumed_run_samples_and_learns_as_a_straight_one(phone, policy_folder, tmp_path):
+    def run(**words):
+        trainer = fresh_trainer(
+            phone, policy_folder, tmp_path, Crediting("step_local", anchor="none"),
+            anchor=Anchor(0.3, lambda text: answer_ids(trainer.policy, text)),
+            max_steps=3, save_strategy="steps", save_steps=2, max_completion_length=4,
+        )  # fmt: skip
+        trainer.train(**words)
+        answers = [row["answer"] for row in trainer._replayed]
+        return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry], answers
+
+    straight = run()
+    resumed = run(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
+    assert len(straight[0]) == 3
+    assert resumed == straight, "the same losses, and the same answers of the last batch"
