@@ -59,7 +59,7 @@ def plan(
     print(_head(model, shape, job, gpus))
     print_table(pl.DataFrame([_readable(row, job) for row in rows]))
     print(
-        f"GB a GPU, by arithmetic (docs/training.md), not measured; fits: the smallest of {', '.join(map(str, CARDS))} GB."
+        f"GB a GPU, by arithmetic (docs/memory.md), not measured; fits: the smallest of {', '.join(map(str, CARDS))} GB."
     )
 
 

@@ -24,7 +24,9 @@ from solar_rl.train.keys import SCRIPTS, is_true, read_settings, whole
 from solar_rl.yaml_file import read_yaml
 
 ACCELERATE = "accelerate"
-"""Folder of recipes/ that holds accelerate's own configs, and no recipes."""
+"""Folder of recipes/ that holds accelerate's own configs."""
+_POLICY = "\nmodel_name_or_path:"
+"""What a recipe says, and no config of a sampler, of rounds or of accelerate."""
 _PACKAGES = ("torch", "transformers", "trl", "accelerate")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 """ORG/NAME, the shape of a model's id on the Hub."""
@@ -125,12 +127,10 @@ def find_recipe(recipe: str | Path) -> Path:
 
 
 def recipe_names() -> list[str]:
-    """List the shipped recipes, such as ``phone_cpu/stage1_atomic``; ``rounds*`` are for ``solar-rl rounds``."""
+    """List the shipped recipes, such as ``phone_cpu/stage1_atomic``: the files that name a policy to train."""
     root = shipped_path("recipes")
-    found = (path.relative_to(root).with_suffix("") for path in root.glob("*/*.yaml"))
-    return sorted(
-        str(name) for name in found if name.parent.name != ACCELERATE and not name.name.startswith("rounds")
-    )
+    found = (path for path in root.glob("*/*.yaml") if _POLICY in path.read_text(encoding="utf-8"))
+    return sorted(str(path.relative_to(root).with_suffix("")) for path in found)
 
 
 def find_accelerate(config: str, settings: Mapping[str, Any]) -> Path:

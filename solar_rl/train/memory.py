@@ -1,6 +1,6 @@
 """Work out how much GPU memory a recipe takes: arithmetic from the model's shape, not a measurement.
 
-Every term is a formula of docs/training.md. What no formula knows (CUDA's own memory, fragments of the
+Every term is a formula of docs/memory.md. What no formula knows (CUDA's own memory, fragments of the
 allocator, NCCL's buffers) is ``OVERHEAD``. GB are 10^9 bytes.
 """
 

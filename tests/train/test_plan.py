@@ -1,6 +1,8 @@
 """The memory plan: against numbers worked out by hand, and against a model that is there."""
 
 import json
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 import pytest
 import torch
@@ -30,6 +32,7 @@ from solar_rl.train.shapes import first_model, read_shape
 
 pytestmark = pytest.mark.train
 
+ROOT = Path(__file__).parents[2]
 SHAPE = Shape(
     parameters=1000,
     adapters=0,
@@ -255,3 +258,12 @@ def test_too_short_a_context_is_refused():
 
     with pytest.raises(ConfigError, match="don't hold an answer of 512"):
         plan("qwen2_5_vl_7b/stage1_atomic", [], processes=None, context=512, as_json=False)
+
+
+def test_the_page_prints_what_the_plan_says():
+    spec = spec_from_file_location("refresh_memory", ROOT / "docs" / "refresh_memory.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = (ROOT / "docs" / "memory.md").read_text()
+    assert module.refreshed(page) == page, "run python docs/refresh_memory.py"
+    assert page.count("\n| fsdp2 | ") == 3
