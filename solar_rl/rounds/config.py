@@ -80,6 +80,8 @@ class RoundsConfig(Config):
     """Policies of the newest rounds that are kept; the best one is kept too."""
     processes: int | None = Field(default=None, ge=1, json_schema_extra=SPEED_ONLY)
     """Processes that train (default: one a GPU, or one)."""
+    accelerate: str | None = Field(default=None, json_schema_extra=SPEED_ONLY)
+    """A config of accelerate, or the name of a shipped one such as fsdp2, that training starts with: GPUs only."""
 
     @field_validator("train")
     @classmethod

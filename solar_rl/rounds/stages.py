@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,12 +26,13 @@ from solar_rl.rounds.state import Stage
 from solar_rl.shipped import shipped_path
 from solar_rl.store.manifest import read_manifest
 from solar_rl.train.keys import is_true, read_settings
-from solar_rl.train.launch import check_rows, find_recipe, launch
+from solar_rl.train.launch import check_rows, find_recipe
 from solar_rl.yaml_file import read_yaml
 
 CACHE = ".cache"
 """Folder below a run's for the answers of an unfinished build."""
 Progress = Callable[[Standing], None]
+_STDERR = 2
 _POLICY_KEY = {"scripted": "policy", "transformers": "model", "vllm": "model"}
 """Field of a sampler that names the policy, for those that run a local one."""
 
@@ -162,11 +166,12 @@ class Stages:
 
     def _train(self, stage: Stage) -> dict[str, Any]:
         folder = Path(self.policy(stage.round))
-        code = launch(
-            self.config.recipe,
-            [*self._words(stage.round), "--resume_from_checkpoint", "latest"],
-            processes=self.config.processes,
-        )
+        words = [*self._words(stage.round), "--resume_from_checkpoint", "latest"]
+        for name, value in (("processes", self.config.processes), ("accelerate", self.config.accelerate)):
+            words += [f"--{name}", str(value)] if value else []
+        command = [sys.executable, "-m", "solar_rl.cli", "train", self.config.recipe, *words]
+        # a process of its own, whose memory is gone when the next stage begins; stdout is for the rounds' results
+        code = subprocess.run(command, check=False, stdout=_STDERR).returncode
         if code:
             raise CheckFailed(
                 f"training ended with exit code {code}",
@@ -226,9 +231,16 @@ def make_stages(config: RoundsConfig, folder: Path, progress: Progress) -> Stage
 
 
 def _as_words(keys: Mapping[str, Any]) -> list[str]:
-    """Spell keys of a recipe as they stand on a command line."""
-    spelled = {name: text.strip('"') for name, text in dotted(keys)}
-    return [word for key, text in spelled.items() for word in (f"--{key}", text)]
+    """Spell keys of a recipe as they stand on a command line.
+
+    >>> _as_words({"beta": 0.0, "use_peft": True, "lora_target_modules": ["q_proj", "v_proj"]})
+    ['--beta', '0.0', '--use_peft', 'true', '--lora_target_modules', 'q_proj', 'v_proj']
+    """
+    words = []
+    for key, value in keys.items():
+        several = value if isinstance(value, list) else [value]
+        words += [f"--{key}", *(each if isinstance(each, str) else json.dumps(each) for each in several)]
+    return words
 
 
 def _check_recipe(settings: dict[str, Any], dataset: DatasetConfig, recipe: str) -> None:
