@@ -18,8 +18,8 @@ from solar_rl.cli_diff import diff
 from solar_rl.cli_hub import publish
 from solar_rl.cli_judging import calibrate, evaluate, parse
 from solar_rl.cli_options import DryRun, Json, Out, Overrides, Rows
-from solar_rl.cli_sampling import sample
 from solar_rl.cli_rounds import rounds
+from solar_rl.cli_sampling import sample
 from solar_rl.cli_sources import export, import_candidates, inspect
 from solar_rl.cli_train import train
 from solar_rl.errors import InputError, SolarError
@@ -31,7 +31,19 @@ app = App(
     help_format="markdown",
     suppress_keyboard_interrupt=False,
 )
-for verb in (sample, inspect, export, import_candidates, diff, parse, evaluate, calibrate, publish, train, rounds):
+for verb in (
+    sample,
+    inspect,
+    export,
+    import_candidates,
+    diff,
+    parse,
+    evaluate,
+    calibrate,
+    publish,
+    train,
+    rounds,
+):
     app.command(verb)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -110,7 +110,8 @@ class DemonstrationTrainer(SFTTrainer):  # type: ignore[misc]
 
     def __init__(self, *, contexts: Contexts, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._collate, self._contexts = self.data_collator, contexts
+        self._collate: Callable[[list[dict[str, Any]]], Any] = self.data_collator  # type: ignore[has-type]
+        self._contexts = contexts
         self.data_collator = self._collate_with_images
 
     def _collate_with_images(self, rows: list[dict[str, Any]]) -> Any:
