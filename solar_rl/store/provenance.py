@@ -21,7 +21,15 @@ RECORD = "training.json"
 """What a training run leaves beside the weights."""
 KEY = "made_by"
 LIBRARIES = ("accelerate", "peft", "torch", "transformers", "trl", "vllm")
-_OWN = ("output_dir", "model_name_or_path", "logging_dir", "run_name", "resume_from_checkpoint", "local_rank", "dataset")
+_OWN = (
+    "output_dir",
+    "model_name_or_path",
+    "logging_dir",
+    "run_name",
+    "resume_from_checkpoint",
+    "local_rank",
+    "dataset",
+)
 """Fields that say where something lies on a machine, not what is done."""
 _SECRET = ("token", "api_key", "password", "secret")
 

@@ -151,7 +151,12 @@ def build(folder: Path, only: tuple[str, ...] = tuple(EPISODES), *, judged: bool
         platform, width, height, app, shots, letters = EPISODES[name]
         rows["episodes"].append(
             {"episode_id": name, "source": "hand", "platform": platform, "app": app, "split": "train"}
-            | {"goal": f"Do the <{name}> task & finish it", "ref_len": len(letters), "subsplits": [], "goal_words": []}
+            | {
+                "goal": f"Do the <{name}> task & finish it",
+                "ref_len": len(letters),
+                "subsplits": [],
+                "goal_words": [],
+            }
         )
         actions = [label(letter, step) for step, letter in enumerate(letters)]
         for step, action in enumerate(actions):
@@ -185,7 +190,13 @@ def build(folder: Path, only: tuple[str, ...] = tuple(EPISODES), *, judged: bool
                 key = {"episode_id": name, "step_index": t, "candidate_index": candidate}
                 answer = prediction(action, candidate, valid[t] is not False)
                 rows["candidates"].append(
-                    {**key, "completion": json.dumps(answer), "sampler_id": "hand", "seed": 0, "history_dropped": 0}
+                    {
+                        **key,
+                        "completion": json.dumps(answer),
+                        "sampler_id": "hand",
+                        "seed": 0,
+                        "history_dropped": 0,
+                    }
                     | {"parse_error": "no JSON in it" if answer is None else None}
                     | {f"pred_{k}": v for k, v in (answer or {}).items()}
                 )
