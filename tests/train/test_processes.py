@@ -16,6 +16,7 @@ pytestmark = pytest.mark.train
 
 OPTIONS = {
     "credit": "solar",
+    "expert_anchor": 0.2,
     "num_generations": 4,
     "gradient_accumulation_steps": 1,
     "max_steps": 2,
@@ -56,6 +57,7 @@ def run(dataset, policy_folder, out, processes: int, rows: int):
 def test_two_processes_take_the_same_steps_as_one(dataset, policy_folder, tmp_path):
     one = run(dataset, policy_folder, tmp_path / "one", processes=1, rows=16)
     two = run(dataset, policy_folder, tmp_path / "two", processes=2, rows=8)
+    assert one["log"][0]["loss"] == pytest.approx(two["log"][0]["loss"], abs=1e-6)
     for first, second in zip(one["log"], two["log"], strict=True):
         assert first["loss"] == pytest.approx(second["loss"], abs=2e-5)
         assert first["grad_norm"] == pytest.approx(second["grad_norm"], rel=1e-3)
