@@ -95,7 +95,7 @@ def test_stats_and_report_take_a_dataset_that_lacks_a_screenshot(tmp_path):
     solar(
         "build", "gui_odyssey", "--source.path", odyssey(tmp_path / "source"), "--out", out, "--sampler.n", 2
     )
-    assert "with_screenshot" in solar("stats", out)
+    assert "with_screenshot" in solar("stats", out, "--json")
     solar("report", out)
     assert (out / "report.html").is_file()
 

@@ -30,7 +30,7 @@ class Run(NamedTuple):
 
 def solar(*arguments: object, cwd: Path | None = None) -> Run:
     """Run the command line in this process, as a shell in ``cwd`` would."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
+    out, err, code = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True), io.StringIO(), 0
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.syspath_prepend(SOURCES)
         patch.setenv("COLUMNS", "120")
@@ -40,7 +40,7 @@ def solar(*arguments: object, cwd: Path | None = None) -> Run:
             main([str(argument) for argument in arguments])
         except SystemExit as stop:
             code = int(stop.code or 0)
-    return Run(code, out.getvalue(), err.getvalue())
+    return Run(code, out.buffer.getvalue().decode(), err.getvalue())
 
 
 def test_a_shell_gets_the_exit_code_and_a_clean_stdout(tmp_path: Path) -> None:
