@@ -15,6 +15,7 @@ from solar_rl.store.manifest import Attribution, Manifest
 
 if TYPE_CHECKING:
     import polars as pl
+    from jinja2 import Environment
 
 TEMPLATE = "card.md.jinja"
 DEFAULT_CONFIG = "preview"
@@ -27,6 +28,20 @@ _SIZES = (
     (10_000_000, "1M<n<10M"),
     (100_000_000, "10M<n<100M"),
 )
+
+
+def card_environment() -> Environment:
+    """Return what every card's template is rendered in: strict about names, Markdown left as it is."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("solar_rl.store", "."),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # it is Markdown
+    )
 
 
 def render_card(
@@ -51,17 +66,8 @@ def render_card(
     Raises:
         InputError: The manifest lists no parquet file.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     attribution = attribution or manifest.attribution
-    environment = Environment(
-        loader=PackageLoader("solar_rl.store", "."),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # it is Markdown
-    )
+    environment = card_environment()
     environment.filters["markdown"] = markdown_table
     environment.filters["figure"] = figure
     environment.filters["percent"] = percent

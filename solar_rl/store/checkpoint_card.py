@@ -14,7 +14,7 @@ import yaml
 
 from solar_rl.config import PromptConfig, validate_config
 from solar_rl.errors import InputError
-from solar_rl.store.card import figure
+from solar_rl.store.card import card_environment, figure
 from solar_rl.store.provenance import KEY, RECORD, read_record
 
 TEMPLATE = "checkpoint_card.md.jinja"
@@ -64,20 +64,11 @@ def render_checkpoint_card(folder: Path, name: str, reports: Sequence[Path] = ()
     Raises:
         InputError: No weights, no record of a run, or a report that can't be read.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     record = require_checkpoint(folder)
     made: dict[str, Any] = record.get(KEY) or {}
     given = made.get("prompt")
     prompt = validate_config(PromptConfig, given, where=f"{RECORD}, {KEY}.prompt") if given else None
-    environment = Environment(
-        loader=PackageLoader("solar_rl.store", "."),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # it is Markdown
-    )
+    environment = card_environment()
     environment.filters["figure"] = figure
     text = environment.get_template(TEMPLATE).render(
         front=yaml.safe_dump(_front(folder, made), sort_keys=False, allow_unicode=True),
