@@ -1,35 +1,96 @@
-"""Let an engine's processes die with the sampler that started them.
+"""Let an engine's processes die with the sampler that started them, whenever and however it ends.
 
 vLLM runs its engine in processes of its own, which wait for requests for ever when a kill takes away the one
-that asks. vLLM calls ``die_with_the_sampler`` in each of them: it is a plugin, named in our package's metadata.
+that asks. They can't be told to watch over it: a kill may come while they still import. So a guard is started
+before them, this very file as a script, in a session of its own. It waits for the end of its standard input, whose
+other end only the sampler holds, and then kills every process that bears the sampler's mark in its environment.
 """
 
 from __future__ import annotations
 
-import ctypes
-import multiprocessing
 import os
 import signal
+import subprocess
 import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
-OWNER = "SOLAR_RL_ENGINE_OWNER"
-"""Environment variable that holds the process id of a sampler; engines of others are left alone."""
-_PR_SET_PDEATHSIG = 1
+MARK = "SOLAR_RL_ENGINE_OF"
+"""Environment variable that engines and all that they start inherit."""
+_QUIET_LOOKS = 3
+_LOOK_S = 0.1
+"""The guard ends when so many looks, so many seconds apart, find nobody: one may be about to be started."""
 
 
-def hold() -> None:
-    """Note that engines which this process starts from now on are to die with it."""
-    os.environ[OWNER] = str(os.getpid())
+class Leash:
+    """Holds what is started within ``marking`` until ``release``, or until this process ends. Linux only.
 
-
-def die_with_the_sampler() -> None:
-    """Ask the kernel to kill this process when the one that started it ends; Linux only.
-
-    Does nothing in a process that isn't the direct child of a sampler: vLLM itself looks after those below.
+    >>> leash = Leash()
+    >>> with leash.marking():
+    ...     pass  # start processes here, by spawning: a forked one shows the environment of its parent
+    >>> leash.release()
     """
-    parent = multiprocessing.parent_process()
-    if sys.platform != "linux" or parent is None or os.environ.get(OWNER) != str(parent.pid):
+
+    def __init__(self) -> None:
+        self._mark = uuid.uuid4().hex
+        self._guard: subprocess.Popen[bytes] | None = None
+        if sys.platform == "linux":
+            command = [sys.executable, "-I", "-S", __file__, f"{MARK}={self._mark}"]
+            self._guard = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+            )
+
+    @contextmanager
+    def marking(self) -> Iterator[None]:
+        """Put the mark into the environment while the block runs."""
+        before = os.environ.get(MARK)
+        os.environ[MARK] = self._mark
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[MARK]
+            else:
+                os.environ[MARK] = before
+
+    def release(self) -> None:
+        """End the guard, and whatever of the marked is still there."""
+        if self._guard is not None:
+            self._guard.communicate()
+
+
+def _guard(mark: bytes) -> None:
+    """Wait until the sampler is gone or has released its engines, then leave nothing of them."""
+    sys.stdin.buffer.read()
+    quiet = 0
+    while quiet < _QUIET_LOOKS:
+        found = list(_marked(mark))
+        for pid in found:
+            _kill(pid)
+        quiet = 0 if found else quiet + 1
+        time.sleep(_LOOK_S)
+
+
+def _marked(mark: bytes) -> Iterator[int]:
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                variables = (process / "environ").read_bytes()
+            except OSError:  # it has ended, or is somebody else's
+                continue
+            if mark in variables.split(b"\0"):
+                yield int(process.name)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:  # it has ended meanwhile
         return
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent.pid:  # it ended before the kernel was asked
-        os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    _guard(sys.argv[1].encode())

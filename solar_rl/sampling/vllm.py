@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from solar_rl.config import PromptConfig, VllmSampler
 from solar_rl.errors import ConfigError, InputError, MissingExtra
 from solar_rl.policy import Reader, encode, load_reader, open_images, prompt_length, prompt_text
-from solar_rl.sampling import leash
 from solar_rl.sampling.base import Completion, Request
 from solar_rl.sampling.concurrent import Loop, in_order
 from solar_rl.sampling.fitting import fit
+from solar_rl.sampling.leash import Leash
 from solar_rl.sampling.usage import Usage
 
 CHECKED = 8
@@ -54,8 +55,13 @@ class Vllm:
         )
         self._stop_ids = [_token_id(self._reader, token) for token in config.stop_tokens]
         self._loop = Loop()
-        self._engine: Any = self._loop.run(_start(config, prompt, self._reader))
-        self._longest = _longest_prompt(config, self._engine.model_config.max_model_len)
+        self._leash = Leash()
+        with ExitStack() as undo:
+            undo.callback(self._leash.release)
+            with self._leash.marking():
+                self._engine: Any = self._loop.run(_start(config, prompt, self._reader))
+            self._longest = _longest_prompt(config, self._engine.model_config.max_model_len)
+            undo.pop_all()
         self._checked: set[Any] = set()
         self._count = 0
         self.usage = Usage()
@@ -79,6 +85,7 @@ class Vllm:
         """Stop the engine and give its memory back."""
         self._loop.run(_stop(self._engine))
         self._loop.close()
+        self._leash.release()
 
     async def _answer(self, request: Request) -> list[Completion]:
         request, dropped = fit(request, self._longest, self._length)
@@ -140,11 +147,13 @@ class Vllm:
 
 
 async def _start(config: VllmSampler, prompt: PromptConfig, reader: Reader) -> Any:
-    leash.hold()
+    # By spawning: forking a process that has threads may hang, and a forked engine would bear no mark of its own.
+    os.environ["VLLM_WORKER_MULTIPROC_METHOD"] = "spawn"
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
     try:
         from vllm import AsyncEngineArgs
+        from vllm.usage.usage_lib import UsageContext
         from vllm.v1.engine.async_llm import AsyncLLM
     except ImportError as error:
         raise MissingExtra("sampling with vLLM", "sample") from error
@@ -170,7 +179,8 @@ async def _start(config: VllmSampler, prompt: PromptConfig, reader: Reader) -> A
         **(sees if reader.sees else {}),
         **_on_a_cpu(config),
     )
-    return AsyncLLM.from_engine_args(arguments)
+    # As ``LLM`` says it: by itself this engine takes an eighth of the answers at once, and of the prompt tokens.
+    return AsyncLLM.from_engine_args(arguments, usage_context=UsageContext.LLM_CLASS)
 
 
 def _longest_prompt(config: VllmSampler, context: int) -> int:
