@@ -112,8 +112,9 @@ class OpenAISampler(AnySampler):
     type: Literal["openai"] = "openai"
     model: str
     """Name of the model as the server knows it."""
-    endpoints: tuple[str, ...] = ("http://127.0.0.1:8000/v1",)
-    """Base addresses of servers of the same model; each takes what the others have no room for."""
+    endpoints: tuple[str, ...] = Field(default=("http://127.0.0.1:8000/v1",), json_schema_extra=SPEED_ONLY)
+    """Base addresses of servers of the same model; each takes what the others have no room for. They are no
+    part of the dataset: another checkpoint needs another ``model``."""
     key_env: str = "OPENAI_API_KEY"
     """Environment variable that holds the key; the key itself is never stored."""
     max_new_tokens: int = Field(default=128, ge=1)
@@ -158,9 +159,7 @@ class OpenAISampler(AnySampler):
             if parts.scheme not in ("http", "https") or not parts.hostname:
                 raise ValueError("an address looks like http://127.0.0.1:8000/v1")
             if parts.username or parts.password or parts.query:
-                raise ValueError(
-                    "keep keys out of the address: it is stored; key_env names the variable that holds one"
-                )
+                raise ValueError("keep keys out of the address: key_env names the variable that holds one")
         return value
 
 

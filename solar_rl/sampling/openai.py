@@ -174,7 +174,8 @@ class OpenAI:
             raise InputError(
                 f"{self._config.retries + 1} calls in a row failed, the last: {error}",
                 where=_place(request),
-                hint="is the server up? run the same command again and it goes on",
+                hint="is the server up? run the same command again and it goes on; a built dataset holds no "
+                "addresses, so give --sampler.endpoints",
             ) from None
         raise AssertionError("stamina either returns or raises")
 

@@ -53,7 +53,8 @@ def test_settings_that_change_answers_make_another_model_and_others_do_not(tmp_p
         {"stop_tokens": ("a",)},
     ):
         assert identity(tmp_path, folder, **change) != base
-    server = [
-        identity(tmp_path, "m", "openai", endpoints=(f"http://127.0.0.1:{port}/v1",)) for port in (1, 2)
-    ]
-    assert server[0] != server[1]
+
+
+def test_a_server_is_known_by_its_models_name_and_not_by_its_address(tmp_path):
+    at = [identity(tmp_path, "m", "openai", endpoints=(f"http://127.0.0.1:{port}/v1",)) for port in (1, 2)]
+    assert at[0] == at[1] != identity(tmp_path, "other", "openai")

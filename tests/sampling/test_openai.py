@@ -354,10 +354,10 @@ def test_short_seeds_keep_the_bits_that_count_candidates():
 
 
 def test_speed_and_prices_do_not_change_the_sampler_id():
-    one = {"model": "m", "endpoints": "http://127.0.0.1:1/v1"}
+    other = {"in_flight": 3, "timeout": 9, "prompt_price": 3.0, "endpoints": "http://127.0.0.1:1/v1"}
     ids = []
-    for more in ({}, {"in_flight": 3, "timeout": 9, "prompt_price": 3.0}, {"temperature": 0.5}):
-        sampler = make_sampler(OpenAISampler(**one, **more), READS)
+    for more in ({}, other, {"temperature": 0.5}):
+        sampler = make_sampler(OpenAISampler(model="m", **more), READS)
         ids.append(sampler.sampler_id)
         sampler.close()
     assert ids[0] == ids[1] != ids[2]
