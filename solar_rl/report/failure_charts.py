@@ -87,13 +87,19 @@ def _hazards(rows: Sequence[Row], key: str, of: str) -> Bars:
 
 
 def _riskiest(rows: Sequence[Row], key: str) -> str:
-    """Name the value that fails most often once reached, rare ones (below 1 % of the steps) left aside."""
-    enough = sum(row["reached"] for row in rows) / 100
-    risky = max((row for row in rows if row["reached"] >= enough), key=lambda row: row["failure_rate"])
+    """Name the value that fails most often once reached, rare ones left aside."""
+    risky = max(_common(rows, "reached"), key=lambda row: row["failure_rate"])
     rate = percent(risky["failure_rate"])
     if risky is rows[0]:
         return f" and fails most often once reached ({rate})"
     return f"; {plain(risky[key])} fails most often once reached ({rate})"
+
+
+def _common(rows: Sequence[Row], key: str) -> list[Row]:
+    """Leave out rows with less than 1 % of a count, but never the largest: of 100 equal rows each is common."""
+    counts = [row[key] for row in rows]
+    enough = min(sum(counts) / 100, max(counts))
+    return [row for row in rows if row[key] >= enough]
 
 
 def _reasons(rows: Sequence[Row]) -> Bars:
@@ -171,10 +177,9 @@ def _valid_shares(rows: Sequence[Row], key: str, of: str) -> Bars:
 
 
 def _valid_steps(rows: Sequence[Row]) -> Columns:
-    enough = sum(row["scored"] for row in rows) / 100
     note = "No answer was scored."
-    if enough:
-        low = min((row for row in rows if row["scored"] >= enough), key=lambda row: row["validity"])
+    if any(row["scored"] for row in rows):
+        low = min(_common(rows, "scored"), key=lambda row: row["validity"])
         note = f"Lowest at step {low['step_index']} ({percent(low['validity'])} of {integer(low['scored'])})."
     stacks = tuple(_valid_stack(str(row["step_index"]), row) for row in rows)
     return Columns("Validity by step", note, "step", "valid share", stacks, shares=True)

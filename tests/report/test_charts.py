@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import hand_made
 import pytest
 from hand_made import build
 
@@ -70,3 +71,10 @@ def test_a_dataset_whose_labels_cannot_be_judged_says_so(tmp_path):
 def test_a_sum_and_its_target_are_written_alike():
     assert decimal(2.675 - 4e-16, sign=True) == decimal(2.675 + 4e-16, sign=True)
     assert decimal(-1e-12, sign=True) == "0.00" and decimal(None) == "–"
+
+
+def test_an_episode_of_more_steps_than_a_share_of_one_percent_allows_is_charted(tmp_path, monkeypatch):
+    monkeypatch.setitem(hand_made.EPISODES, "long", ("android", 1080, 2400, "Maps", False, "c" * 119 + "f"))
+    monkeypatch.setitem(hand_made.FAILURES, "long", {0: (), 1: (60,), 2: (60,), 3: ()})
+    page = write_report(build(tmp_path, ("long",))).read_text(encoding="utf-8")
+    assert "Lowest at step 60 (50 % of 4)." in page
