@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ def sample(
             _print(pipeline.forecast(config, folder, progress=heard, options=options), as_json)
         return
     done: pipeline.Sampled | pipeline.Built | pipeline.Submitted
-    with sampling_progress(config.source.limit) as watched:
+    with sampling_progress(_episodes(built, config)) as watched:
         run = pipeline.sample if built is None else pipeline.build
         done = run(config, folder, progress=watched, options=options)
     if isinstance(done, pipeline.Built):
@@ -67,6 +68,16 @@ def sample(
         _print(done.as_dict(), True)
     else:
         print_sampled(done)
+
+
+def _episodes(built: Path | None, config: DatasetConfig) -> int | None:
+    """Return how many episodes a built dataset will have again; None: the source is still to be read."""
+    from solar_rl.store.manifest import require_whole
+
+    if built is None:
+        return None
+    there = require_whole(built).counts["episodes"]
+    return there if config.source.limit is None else min(there, config.source.limit)
 
 
 def _another_version(
@@ -140,22 +151,18 @@ def _drawn(done: Sampled) -> str:
 
 @contextmanager
 def sampling_progress(total: int | None) -> Iterator[Callable[[Standing], None]]:
-    """Show how sampling goes: episodes, rates, cache hits, parse errors, validity so far, time left where known."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    """Show how sampling goes: episodes, rates, cache hits, parse errors, validity so far, time left.
+
+    Args:
+        total: Episodes in all; None: what the standing expects, once a shard of the source was read.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
         TextColumn("episodes"),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
         TextColumn("{task.fields[told]}"),
     )
     began = time.monotonic()
@@ -163,18 +170,26 @@ def sampling_progress(total: int | None) -> Iterator[Callable[[Standing], None]]
         task = bar.add_task("episodes", total=total, told="")
 
         def heard(standing: Standing) -> None:
-            told = going(standing, time.monotonic() - began)
-            bar.update(task, completed=standing.episodes, told=told)
+            expected = total or standing.expected or None
+            told = going(standing, time.monotonic() - began, expected)
+            bar.update(task, completed=standing.episodes, total=expected, told=told)
 
         yield heard
 
 
-def going(standing: Standing, seconds: float) -> str:
+def going(standing: Standing, seconds: float, total: int | None = None) -> str:
     """Say in one line how sampling goes.
+
+    Args:
+        standing: What was done.
+        seconds: How long this run took for it.
+        total: Episodes in all, where known.
 
     >>> from solar_rl.pipeline.phases import Standing
     >>> going(Standing(candidates=80, tokens=2400, unparsed=4, judged=40, valid=30), 10.0)
     '8.0 candidates/s, 240 tokens/s, 5.0% unparsable, 75.0% valid'
+    >>> going(Standing(episodes=50, drawn=10, candidates=80), 60.0, 200)
+    '1.3 candidates/s, 0.0% unparsable, about 0:15:00 left'
     """
     if not standing.candidates:
         return ""
@@ -186,6 +201,9 @@ def going(standing: Standing, seconds: float) -> str:
     told.append(f"{_percent(standing.unparsed, standing.candidates)} unparsable")
     if standing.judged:
         told.append(f"{_percent(standing.valid, standing.judged)} valid")
+    if total and standing.drawn:
+        left = max(0, total - standing.episodes) * seconds / standing.drawn
+        told.append(f"about {timedelta(seconds=round(left))} left")
     return ", ".join(told)
 
 

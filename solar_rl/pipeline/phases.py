@@ -99,6 +99,8 @@ class Standing:
         unparsed: How many of them are no action.
         judged: How many were judged, to tell how it goes.
         valid: How many of those are valid.
+        drawn: Episodes that were sampled by this run.
+        expected: Episodes in all, as far as it can be told; 0: not known.
         done: Whether it is through.
         error: What stopped it, as ``SolarError`` spells it: message, where, hint, exit code.
     """
@@ -113,11 +115,24 @@ class Standing:
     unparsed: int = 0
     judged: int = 0
     valid: int = 0
+    drawn: int = 0
+    expected: int = 0
     done: bool = False
     error: dict[str, str | int | None] | None = None
 
 
-COUNTS = ("episodes", "asked", "hits", "contexts", "candidates", "tokens", "unparsed", "judged", "valid")
+COUNTS = (
+    "episodes",
+    "asked",
+    "hits",
+    "contexts",
+    "candidates",
+    "tokens",
+    "unparsed",
+    "judged",
+    "valid",
+    "drawn",
+)
 """Fields of a standing that add up over ranks."""
 Progress = Callable[[Standing], None]
 """Called with the standing each time an episode is finished."""

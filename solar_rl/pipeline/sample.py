@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import polars as pl
 from solar_rl.config import DatasetConfig
 from solar_rl.errors import InputError
 from solar_rl.pipeline.build import Options, Prepared, Progress, prepare, run_everywhere
+from solar_rl.pipeline.expected import Expected
 from solar_rl.pipeline.phases import Job, Standing
 from solar_rl.pipeline.reading import read_items
 from solar_rl.pipeline.units import Unit
@@ -95,12 +96,6 @@ def sample(
         CheckFailed: Too many records of the source are broken.
     """
     began, last = time.monotonic(), Standing()
-
-    def heard(standing: Standing) -> None:
-        nonlocal last
-        last = standing
-        progress(standing)
-
     with disk_told(out):
         made = prepare(config, out, options or Options())
         if made.config.executor.type == "slurm":
@@ -113,7 +108,15 @@ def sample(
             kept = _finished(made)
             if kept is None:
                 job.make_folders()
-                run_everywhere(job, "sample", len(made.builder.shards()), heard)
+                shards = len(made.builder.shards())
+                expected = Expected(job.units, shards, config.source.limit)
+
+                def heard(standing: Standing) -> None:
+                    nonlocal last
+                    last = standing
+                    progress(replace(standing, expected=expected.episodes()))
+
+                run_everywhere(job, "sample", shards, heard)
         return _told(made, job, kept, last, time.monotonic() - began)
 
 

@@ -33,6 +33,7 @@ class Watch:
     def saw(self, episode: Episode, candidates: Sequence[Candidate]) -> None:
         """Count an episode's candidates."""
         standing = self._standing
+        standing.drawn += 1
         standing.contexts += contexts(self._config, candidates)
         standing.candidates += len(candidates)
         standing.tokens += sum(len(candidate.token_ids or ()) for candidate in candidates)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -12,6 +13,7 @@ from test_cli import TOY, Run, solar
 from solar_rl import open_dataset, pipeline
 from solar_rl.commands_sampling import going
 from solar_rl.config import load_dataset_config
+from solar_rl.pipeline.expected import Expected
 from solar_rl.pipeline.phases import Standing
 from solar_rl.shipped import shipped_path
 
@@ -170,6 +172,45 @@ def test_progress_tells_rates_errors_and_what_is_known() -> None:
     standing = Standing(episodes=3, asked=100, hits=25, contexts=12, candidates=96, tokens=960, unparsed=24)
     assert going(standing, 2.0) == "48.0 candidates/s, 480 tokens/s, 25.0% known, 25.0% unparsable"
     assert going(Standing(), 2.0) == ""
+    standing = Standing(episodes=70, drawn=20, candidates=80)
+    assert going(standing, 60.0, 100).endswith(", about 0:01:30 left"), "50 were there before this run"
+    assert "left" not in going(standing, 60.0)
+
+
+def test_how_many_episodes_there_will_be_is_told_once_a_shard_was_read(tmp_path: Path) -> None:
+    config = load_dataset_config(
+        shipped_path("datasets", "phone", "dataset.yaml"),
+        {"source.options.episodes": "17", "source.options.buckets": "{short: 1.0}"},
+    )
+    seen: list[Standing] = []
+    pipeline.sample(config, tmp_path / "p", progress=seen.append)
+    assert (seen[0].expected, seen[-1].drawn) == (0, 17)
+    limited: list[Standing] = []
+    few = config.model_copy(update={"source": config.source.model_copy(update={"limit": 5})})
+    pipeline.sample(few, tmp_path / "few", progress=limited.append)
+    assert {standing.expected for standing in limited} == {5}
+
+
+def test_shards_that_were_read_stand_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("solar_rl.pipeline.expected.time.monotonic", lambda: now)
+    held: dict[int, int] = {}
+
+    class Units:
+        finished_parts = held.get
+
+        def parts(self, shard: int) -> list[SimpleNamespace]:
+            return [SimpleNamespace(episodes=range(held[shard]))]
+
+    expected, limited = Expected(Units(), 10, None), Expected(Units(), 10, 30)
+    assert (expected.episodes(), limited.episodes()) == (0, 30)
+    held |= {3: 4, 7: 8}
+    assert (expected.episodes(), limited.episodes()) == (0, 30), "it looks once a second at most"
+    now = 1.0
+    assert (expected.episodes(), limited.episodes()) == (60, 30)
+    held |= {number: 2 for number in range(10) if number not in held}
+    now = 2.0
+    assert (expected.episodes(), limited.episodes()) == (28, 28)
 
 
 def test_workers_are_counted_together(tmp_path: Path) -> None:
