@@ -77,4 +77,4 @@ def test_an_episode_of_more_steps_than_a_share_of_one_percent_allows_is_charted(
     monkeypatch.setitem(hand_made.EPISODES, "long", ("android", 1080, 2400, "Maps", False, "c" * 119 + "f"))
     monkeypatch.setitem(hand_made.FAILURES, "long", {0: (), 1: (60,), 2: (60,), 3: ()})
     page = write_report(build(tmp_path, ("long",))).read_text(encoding="utf-8")
-    assert "Lowest at step 60 (50 % of 4)." in page
+    assert "Lowest at step 60 (50\u202f% of 4)." in page
