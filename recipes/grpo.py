@@ -23,16 +23,17 @@ from trl import GRPOConfig, ModelConfig, get_peft_config
 
 from solar_rl.errors import CheckFailed, SolarError
 from solar_rl.pipeline.scoring import score_and_shape
-from solar_rl.policy import answer_ids, load_policy
+from solar_rl.policy import answer_ids
 from solar_rl.store.provenance import made_by
 from solar_rl.train.anchor import Anchor
+from solar_rl.train.arguments import RunArguments
 from solar_rl.train.callbacks import RecordCallback
 from solar_rl.train.data import Crediting, check_policy, load_replay
 from solar_rl.train.fresh import FreshGRPOTrainer, let_generate
 from solar_rl.train.fresh_data import load_fresh
 from solar_rl.train.health import FRESH_RULES, RULES, HealthCallback, with_limits
 from solar_rl.train.images import remember_images
-from solar_rl.train.recipe import read_recipe
+from solar_rl.train.recipe import load_start, read_recipe
 from solar_rl.train.resume import IdentityCallback, check_checkpoint, find_checkpoint, recipe_identity
 from solar_rl.train.saving import save_policy
 from solar_rl.train.trainer import ReplayGRPOTrainer
@@ -42,12 +43,9 @@ warnings.filterwarnings("ignore", message=".*checkpointing` is deprecated", cate
 
 
 @dataclass
-class SolarArguments:
-    """Which dataset is replayed, and what each candidate is credited with."""
+class SolarArguments(RunArguments):
+    """What each candidate is credited with, and how; RunArguments names the dataset."""
 
-    dataset: str = field(metadata={"help": "Folder of a built dataset, or OWNER/NAME on the Hub."})
-    revision: str | None = field(default=None, metadata={"help": "Tag, branch or commit on the Hub."})
-    split: str = field(default="train", metadata={"help": "Split to train on."})
     mode: Literal["replay", "fresh"] = field(
         default="replay",
         metadata={
@@ -102,15 +100,6 @@ class SolarArguments:
         default="", metadata={"help": "Other limits, NAME=VALUE with commas between: clipped=0.3."}
     )
     image_cache_mb: int = field(default=1024, metadata={"help": "Memory for preprocessed screenshots, MiB."})
-    processes: int | None = field(
-        default=None, metadata={"help": "Stop unless exactly so many processes run."}
-    )
-    rows_per_update: int | None = field(
-        default=None,
-        metadata={
-            "help": "Stop unless processes x per_device_train_batch_size x gradient_accumulation_steps is this."
-        },
-    )
     trainer: Literal["grpo"] = field(default="grpo", metadata={"help": "The script a recipe is for."})
 
 
@@ -158,16 +147,7 @@ def main() -> None:
         check_checkpoint(checkpoint, identity, updates)
 
     # 3. The policy, with the image sizes that the sampler saw. The trainer puts it on its device.
-    policy = load_policy(
-        model_config.model_name_or_path,
-        dtype=model_config.dtype if model_config.dtype not in (None, "auto") else "float32",
-        device="cpu",
-        revision=model_config.model_revision,
-        trust_remote_code=config.trust_remote_code,
-        min_pixels=data.prompt.min_pixels,
-        max_pixels=data.prompt.max_pixels,
-        attn_implementation=model_config.attn_implementation,
-    )
+    policy = load_start(config, model_config, data.prompt)
     images = None
     if policy.processor is not None:
         images = remember_images(policy.processor.image_processor, solar.image_cache_mb * 2**20)

@@ -21,9 +21,10 @@ from transformers import PrinterCallback
 from trl import ModelConfig, SFTConfig, get_peft_config
 
 from solar_rl.errors import SolarError
-from solar_rl.policy import load_policy
 from solar_rl.store.provenance import made_by
-from solar_rl.train.recipe import read_recipe
+from solar_rl.train.arguments import RunArguments
+from solar_rl.train.recipe import load_start, read_recipe
+from solar_rl.train.resume import IdentityCallback, check_checkpoint, find_checkpoint, recipe_identity
 from solar_rl.train.saving import save_policy
 from solar_rl.train.sft import DemonstrationTrainer, SftRecord, load_demonstrations
 
@@ -32,27 +33,13 @@ warnings.filterwarnings("ignore", message=".*checkpointing` is deprecated", cate
 
 
 @dataclass
-class SolarArguments:
-    """Which dataset's recorded actions are learned."""
+class SolarArguments(RunArguments):
+    """How recorded actions are learned; RunArguments names the dataset."""
 
-    dataset: str = field(metadata={"help": "A built dataset: a folder, or OWNER/NAME on the Hub."})
-    revision: str | None = field(
-        default=None, metadata={"help": "Tag, branch or commit of a dataset on the Hub."}
-    )
-    split: str = field(default="train", metadata={"help": "Split to train on."})
     thoughts: Literal["auto", "recorded", "none"] = field(
         default="auto",
         metadata={
             "help": "Answers think aloud: as the sampled ones do, with the recorded thought, or never."
-        },
-    )
-    processes: int | None = field(
-        default=None, metadata={"help": "Stop unless exactly so many processes run."}
-    )
-    rows_per_update: int | None = field(
-        default=None,
-        metadata={
-            "help": "Stop unless processes x per_device_train_batch_size x gradient_accumulation_steps is this."
         },
     )
     trainer: Literal["sft"] = field(default="sft", metadata={"help": "The script a recipe is for."})
@@ -68,17 +55,14 @@ def main() -> None:
         solar.dataset, revision=solar.revision, split=solar.split, thoughts=solar.thoughts
     )
 
+    # A checkpoint to go on from must be whole and this recipe's.
+    identity = recipe_identity(solar, config, model_config, data.name)
+    checkpoint = find_checkpoint(config.resume_from_checkpoint, config.output_dir)
+    if checkpoint is not None:
+        check_checkpoint(checkpoint, identity)
+
     # 3. The policy, with the image sizes that the sampler saw. The trainer puts it on its device.
-    policy = load_policy(
-        model_config.model_name_or_path,
-        dtype=model_config.dtype if model_config.dtype not in (None, "auto") else "float32",
-        device="cpu",
-        revision=model_config.model_revision,
-        trust_remote_code=config.trust_remote_code,
-        min_pixels=data.contexts.prompt.min_pixels,
-        max_pixels=data.contexts.prompt.max_pixels,
-        attn_implementation=model_config.attn_implementation,
-    )
+    policy = load_start(config, model_config, data.contexts.prompt)
 
     # 4. The trainer: TRL's, with the loss on the answers alone.
     trainer = DemonstrationTrainer(
@@ -93,11 +77,12 @@ def main() -> None:
     notes |= made_by(
         solar.dataset, model_config.model_name_or_path, solar, config, model_config, revision=solar.revision
     )
-    trainer.add_callback(SftRecord(data.counts, notes))
+    for callback in (IdentityCallback(trainer, identity), SftRecord(data.counts, notes)):
+        trainer.add_callback(callback)
     trainer.remove_callback(PrinterCallback)  # it prints every metric at once
 
     # 5. Train, or go on from a checkpoint; the saved folder is another stage's model_name_or_path.
-    trainer.train(resume_from_checkpoint=config.resume_from_checkpoint)
+    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     save_policy(trainer, config.output_dir)
 
 

@@ -30,6 +30,8 @@ _SHOWN = {
     "policy/anchor_nll": "anchor",
 }
 """Figures of a log that are printed and recorded, with their short names."""
+_RECORDED = ("step", "grad_norm", *_SHOWN, "policy/ratio", "policy/sample_share", "policy/drift")
+"""Figures of a log that training.json keeps."""
 
 
 def margin(data: Replay, policy: Policy, groups: Sequence[int]) -> float:
@@ -78,8 +80,49 @@ def pick_groups(data: Replay, count: int) -> list[int]:
     return [mixed[int(k * stride)] for k in range(min(count, len(mixed)))]
 
 
-class RecordCallback(TrainerCallback):  # type: ignore[misc]
-    """Measures the margin, prints one short line a log, and writes training.json at the end.
+class LogCallback(TrainerCallback):  # type: ignore[misc]
+    """Prints what is trained on and one short line a log, and writes training.json at the end.
+
+    Args:
+        head: What is trained on, in one line.
+        notes: What else training.json says, such as the dataset.
+        shown: Figures of a log that are printed, with their short names.
+        recorded: Figures of a log that training.json keeps.
+    """
+
+    def __init__(
+        self, head: str, notes: Mapping[str, Any], shown: Mapping[str, str], recorded: Sequence[str]
+    ) -> None:
+        self.head, self.notes, self.shown, self.recorded = head, dict(notes), dict(shown), tuple(recorded)
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Say what is trained on."""
+        _say(state, self.head)
+
+    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Print what a person looks at."""
+        logs: dict[str, Any] = kwargs["logs"]
+        if "loss" in logs:
+            known = (key for key in self.shown if logs.get(key) is not None)
+            figures = "  ".join(f"{self.shown[key]} {float(logs[key]):.3f}" for key in known)
+            _say(state, f"step {state.global_step}/{state.max_steps}  {figures}", sys.stderr)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Write the record."""
+        if state.is_world_process_zero:
+            entries = (entry for entry in state.log_history if "loss" in entry)
+            log = [{key: entry[key] for key in self.recorded if key in entry} for entry in entries]
+            record = {**self.notes, "steps": state.global_step, **self.measured(), "log": log}
+            text = json.dumps(record, indent=2) + "\n"
+            Path(args.output_dir, RECORD).write_text(text, encoding="utf-8")
+
+    def measured(self) -> dict[str, Any]:
+        """Return what training.json says beside the notes and the log."""
+        return {}
+
+
+class RecordCallback(LogCallback):
+    """Measures the margin as well.
 
     Args:
         trainer: The trainer; its model is measured.
@@ -99,40 +142,31 @@ class RecordCallback(TrainerCallback):  # type: ignore[misc]
         every: int = 0,
         notes: Mapping[str, Any] | None = None,
     ) -> None:
+        super().__init__(f"groups: {counted(data.counts)}", notes or {}, _SHOWN, _RECORDED)
         self.trainer, self.data, self.policy = trainer, data, policy
-        self.groups, self.every, self.notes = pick_groups(data, groups), every, dict(notes or {})
+        self.groups, self.every = pick_groups(data, groups), every
         self.margins: list[dict[str, float]] = []
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Measure before the first step."""
-        self._say("groups: " + ", ".join(f"{count} {reason}" for reason, count in self.data.counts.items()))
-        self._measure(state.global_step)
+        super().on_train_begin(args, state, control, **kwargs)
+        self._measure(state)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Measure every so many steps."""
         if self.every and state.global_step % self.every == 0 and state.global_step < state.max_steps:
-            self._measure(state.global_step)
+            self._measure(state)
 
-    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Print what a person looks at."""
-        logs: dict[str, Any] = kwargs["logs"]
-        if "loss" in logs:
-            shown = (f"{_SHOWN[key]} {float(logs[key]):.3f}" for key in _SHOWN if logs.get(key) is not None)
-            self._say(f"step {state.global_step}/{state.max_steps}  {'  '.join(shown)}", sys.stderr)
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Measure after the last step and write the record."""
-        self._measure(state.global_step)
-        if state.is_world_process_zero:
-            keys = ("step", "grad_norm", *_SHOWN)
-            log = [
-                {k: entry[k] for k in keys if k in entry} for entry in state.log_history if "loss" in entry
-            ]
-            record = {**self.notes, "steps": state.global_step, "margin": self.margins, "log": log}
-            text = json.dumps(record, indent=2) + "\n"
-            Path(args.output_dir, RECORD).write_text(text, encoding="utf-8")
+        self._measure(state)
+        super().on_train_end(args, state, control, **kwargs)
 
-    def _measure(self, step: int) -> None:
+    def measured(self) -> dict[str, Any]:
+        """Return the margins."""
+        return {"margin": self.margins}
+
+    def _measure(self, state: Any) -> None:
         # Every process measures all groups: a sharded model needs all of them in each forward pass.
         if not self.groups:
             return
@@ -140,9 +174,19 @@ class RecordCallback(TrainerCallback):  # type: ignore[misc]
         training = model.training
         value = margin(self.data, replace(self.policy, model=model.eval()), self.groups)
         model.train(training)
-        self.margins.append({"step": step, "margin": value})
-        self._say(f"margin at step {step}: {value:+.4f} nats a token")
+        self.margins.append({"step": state.global_step, "margin": value})
+        _say(state, f"margin at step {state.global_step}: {value:+.4f} nats a token")
 
-    def _say(self, line: str, stream: TextIO | None = None) -> None:
-        if self.trainer.is_world_process_zero():
-            print(line, file=stream, flush=True)
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return counts in one line.
+
+    >>> counted({"kept": 12, "no spread": 3})
+    '12 kept, 3 no spread'
+    """
+    return ", ".join(f"{count} {reason}" for reason, count in counts.items())
+
+
+def _say(state: Any, line: str, stream: TextIO | None = None) -> None:
+    if state.is_world_process_zero:
+        print(line, file=stream, flush=True)

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from solar_rl.errors import ConfigError, MissingExtra
+from solar_rl.schema import SCHEMA_VERSION
 from solar_rl.shipped import shipped_path
+from solar_rl.train import arguments
 from solar_rl.yaml_file import read_yaml
 
 SCRIPTS = {"grpo": "grpo.py", "sft": "sft.py"}
@@ -24,7 +26,15 @@ _LIBRARIES = {  # a class after those it inherits from: its fields replace their
     "transformers": ("training_args.py",),
     "trl": ("trainer/base_config.py", "trainer/{trainer}_config.py", "trainer/model_config.py"),
 }
-_CLASSES = {"SolarArguments", "GRPOConfig", "SFTConfig", "_BaseConfig", "ModelConfig", "TrainingArguments"}
+_CLASSES = {
+    "RunArguments",
+    "SolarArguments",
+    "GRPOConfig",
+    "SFTConfig",
+    "_BaseConfig",
+    "ModelConfig",
+    "TrainingArguments",
+}
 _TRUTHS = {"yes", "true", "t", "y", "1", "no", "false", "f", "n", "0"}
 """Words that transformers' parser reads as a bool, in any case."""
 
@@ -87,8 +97,8 @@ def read_settings(path: Path | None, extra: Sequence[str]) -> dict[str, Any]:
         extra: Overrides as command-line words.
 
     Raises:
-        ConfigError: A key is unknown (with a suggestion), a value is none that its key takes, or an override
-            is no ``--key value``.
+        ConfigError: A key is unknown (with a suggestion), a value is none that its key takes, an override
+            is no ``--key value``, or the recipe is for another schema version.
     """
     written = read_yaml(path) if path else {}
     given = parse_overrides(extra)
@@ -99,7 +109,9 @@ def read_settings(path: Path | None, extra: Sequence[str]) -> dict[str, Any]:
     for found, where in ((written, str(path)), (given, "command line")):
         for key, value in found.items():
             _check_setting(fields, key, value, where)
-    return {**written, **given}
+    settings = {**written, **given}
+    _check_schema(settings, str(path) if path else "command line")
+    return settings
 
 
 def _check_setting(fields: Mapping[str, Field], key: str, value: object, where: str) -> None:
@@ -113,6 +125,18 @@ def _check_setting(fields: Mapping[str, Field], key: str, value: object, where: 
         near = difflib.get_close_matches(str(value), fields[key].choices, n=1)
         advice = f"did you mean '{near[0]}'?" if near else None
         raise ConfigError(f"'{key}' is '{value}', expected {expected}", where=where, hint=advice)
+
+
+def _check_schema(settings: Mapping[str, Any], where: str) -> None:
+    wanted = str(settings.get("schema_version", "none"))
+    if wanted.lower() in ("none", "null") or int(wanted) == SCHEMA_VERSION:
+        return
+    raise ConfigError(
+        f"this recipe is for datasets of schema version {wanted}, this solar-rl reads {SCHEMA_VERSION}",
+        where=where,
+        hint=f"see docs/schema.md for what changed, then set schema_version: {SCHEMA_VERSION}, "
+        "or install the solar-rl that the recipe was written for",
+    )
 
 
 def parse_overrides(words: Sequence[str]) -> dict[str, str]:
@@ -158,7 +182,8 @@ def known_fields(trainer: str = "grpo") -> dict[str, Field]:
     Args:
         trainer: grpo or sft.
     """
-    files = [*_library_files(trainer), shipped_path("recipes", SCRIPTS[trainer])]
+    ours = (Path(arguments.__file__), shipped_path("recipes", SCRIPTS[trainer]))
+    files = [*_library_files(trainer), *ours]
     return {name: field for file in files for name, field in _dataclass_fields(file)}
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from solar_rl.errors import ConfigError, InputError, MissingExtra
 from solar_rl.shipped import shipped_path
+from solar_rl.store.hub import parse_repo
 from solar_rl.train.keys import SCRIPTS, is_true, read_settings, whole
 from solar_rl.yaml_file import read_yaml
 
@@ -247,11 +248,7 @@ def check_inputs(settings: Mapping[str, Any], where: str) -> None:
         if not settings.get(key):
             raise ConfigError(f"key '{key}' is missing", where=where, hint=f"add --{key} FOLDER")
     dataset, policy = str(settings["dataset"]), str(settings["model_name_or_path"])
-    on_hub = dataset.startswith("hf://") or (_HUB_ID.fullmatch(dataset) and not Path(dataset).exists())
-    if not on_hub and not Path(dataset, "manifest.json").is_file():
-        raise InputError(
-            "is no built dataset (it has no manifest.json)", where=dataset, hint="make it with solar-rl build"
-        )
+    _check_dataset(dataset, settings.get("revision"))
     folder = Path(policy)
     if folder.is_dir() or (not folder.exists() and _HUB_ID.fullmatch(policy)):
         return
@@ -262,6 +259,21 @@ def check_inputs(settings: Mapping[str, Any], where: str) -> None:
     raise InputError(
         "no such policy folder", where=policy, hint=f"{hint}, or name another folder, or ORG/NAME on the Hub"
     )
+
+
+def _check_dataset(dataset: str, revision: object) -> None:
+    """Refuse what is no dataset: as ``open_dataset`` reads a name, but without asking the Hub."""
+    here = not dataset.startswith("hf://") and Path(dataset).exists()
+    if parse_repo(dataset) and not here:
+        return
+    if dataset.startswith("hf://"):
+        raise InputError("is no name on the Hub", where=dataset, hint="hf://OWNER/NAME, or with @REVISION")
+    if not Path(dataset, "manifest.json").is_file():
+        raise InputError(
+            "is no built dataset (it has no manifest.json)", where=dataset, hint="make it with solar-rl build"
+        )
+    if str(revision or "none").lower() not in ("none", "null"):
+        raise InputError("revision goes with a dataset of the Hub, not with a folder", where=dataset)
 
 
 def maker_of(folder: str) -> str | None:

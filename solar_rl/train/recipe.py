@@ -1,4 +1,4 @@
-"""Parse a recipe as TRL does, for the scripts in recipes/: checked first, wrong values in one line."""
+"""What the scripts in recipes/ have in common: the recipe is parsed as TRL does, the policy loaded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any, NoReturn
 import trl
 from transformers.utils import logging as transformers_logging
 
+from solar_rl.config import PromptConfig
 from solar_rl.errors import ConfigError, InputError
+from solar_rl.policy import Policy, load_policy
 from solar_rl.train.launch import check_arguments, default_output
 
 TrlParser: Any = trl.TrlParser  # type: ignore[attr-defined]
@@ -46,6 +48,26 @@ def read_recipe(classes: Sequence[type], words: Sequence[str] | None = None) -> 
             hint="on a CPU use torchrun: accelerate launch starts one process there and says nothing",
         )
     return solar, config, model
+
+
+def load_start(config: Any, model: Any, prompt: PromptConfig) -> Policy:
+    """Load the policy that training starts from, on the CPU: the trainer puts it on its device.
+
+    Args:
+        config: TRL's GRPOConfig or SFTConfig.
+        model: TRL's ModelConfig.
+        prompt: The dataset's prompt block, for the image sizes that its sampler saw.
+    """
+    return load_policy(
+        model.model_name_or_path,
+        dtype=model.dtype if model.dtype not in (None, "auto") else "float32",
+        device="cpu",
+        revision=model.model_revision,
+        trust_remote_code=config.trust_remote_code,
+        min_pixels=prompt.min_pixels,
+        max_pixels=prompt.max_pixels,
+        attn_implementation=model.attn_implementation,
+    )
 
 
 def _refuse(message: str) -> NoReturn:

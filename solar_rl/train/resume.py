@@ -32,10 +32,13 @@ OURS = (
     "anchor_thoughts",
     "off_policy",
     "tis_clip",
+    "thoughts",
 )
 """Keys of SolarArguments that change what is learned."""
 TRLS = (
+    "assistant_only_loss",
     "beta",
+    "completion_only_loss",
     "delta",
     "epsilon",
     "epsilon_high",
@@ -44,9 +47,11 @@ TRLS = (
     "loss_type",
     "lr_scheduler_type",
     "max_grad_norm",
+    "max_length",
     "num_generations",
     "num_iterations",
     "optim",
+    "packing",
     "seed",
     "shuffle_dataset",
     "steps_per_generation",
@@ -55,7 +60,7 @@ TRLS = (
     "warmup_steps",
     "weight_decay",
 )
-"""Keys of GRPOConfig that change what is learned. ``max_steps`` is left out: a run may go on for longer."""
+"""Keys of GRPOConfig and SFTConfig that change what is learned. ``max_steps`` is left out: a run may go on for longer."""
 MODELS = ("use_peft", "lora_r", "lora_alpha", "lora_dropout", "lora_target_modules")
 """Keys of ModelConfig that decide which weights there are."""
 
@@ -65,7 +70,7 @@ def recipe_identity(solar: Any, config: Any, model: Any, dataset: str) -> dict[s
 
     Args:
         solar: The recipe's SolarArguments.
-        config: TRL's GRPOConfig.
+        config: TRL's GRPOConfig or SFTConfig.
         model: TRL's ModelConfig.
         dataset: Name, version and build id of the dataset.
     """
@@ -162,6 +167,28 @@ def _hint(folder: Path) -> str:
     )
     names = ", ".join(name for _, name in whole)
     return f"whole checkpoints in {folder}: {names or 'none'}"
+
+
+def read_weights(trainer: Any, checkpoint: str, model: Any = None) -> bool:
+    """Read a checkpoint's weights into a trainer's model, or leave it to transformers.
+
+    transformers 5.24 reads the saved names of Qwen2.5-VL as they are, finds 1 tensor of 57 and only warns;
+    from_pretrained knows both spellings. Sharded weights and adapters are read well.
+
+    Args:
+        trainer: A transformers Trainer.
+        checkpoint: The checkpoint's folder.
+        model: The model (default: the trainer's).
+
+    Returns:
+        Whether they were read.
+    """
+    target = trainer.accelerator.unwrap_model(trainer.model if model is None else model)
+    if trainer.is_fsdp_enabled or hasattr(target, "peft_config"):
+        return False
+    saved = type(target).from_pretrained(checkpoint, dtype=target.dtype)
+    target.load_state_dict(saved.state_dict())
+    return True
 
 
 class IdentityCallback(TrainerCallback):  # type: ignore[misc]

@@ -8,6 +8,8 @@ from typing import Any
 
 ADAPTER = "adapter"
 """Folder in output_dir that holds LoRA's own weights, beside the whole model."""
+_PICKLE = "training_args.bin"
+"""What transformers saves beside each model: its arguments, with paths of this machine."""
 
 
 def save_policy(trainer: Any, folder: str | Path) -> None:
@@ -17,24 +19,31 @@ def save_policy(trainer: Any, folder: str | Path) -> None:
     ``adapter/`` the adapters. Where the weights are sharded (FSDP, ZeRO-3) they can't be merged here: the
     folder gets the adapters alone, and a line on stderr says so.
 
+    Nothing in the folder tells of the machine, so the same run gives the same files wherever it goes: a dataset
+    that is sampled with them then has the same build id. training.json says how they were made.
+
     Args:
         trainer: A transformers Trainer that has trained.
         folder: Where it goes.
     """
     model = trainer.accelerator.unwrap_model(trainer.model)
-    if not hasattr(model, "merge_and_unload"):
-        trainer.save_model(str(folder))
-        return
-    if _sharded(trainer):
-        trainer.save_model(str(folder))
-        if trainer.is_world_process_zero():
+    adapted = hasattr(model, "merge_and_unload")
+    if not adapted or _sharded(trainer):
+        _save(trainer, Path(folder))
+        if adapted and trainer.is_world_process_zero():
             print(f"{folder} holds adapters alone: sharded weights can't be merged here", file=sys.stderr)
         return
-    trainer.save_model(str(Path(folder, ADAPTER)))
+    _save(trainer, Path(folder, ADAPTER))
     merged = model.merge_and_unload()
     if trainer.args.should_save:
         merged.save_pretrained(folder)
         trainer.processing_class.save_pretrained(folder)
+
+
+def _save(trainer: Any, folder: Path) -> None:
+    trainer.save_model(str(folder))
+    if trainer.args.should_save:
+        Path(folder, _PICKLE).unlink(missing_ok=True)
 
 
 def _sharded(trainer: Any) -> bool:

@@ -6,17 +6,14 @@ uses (train/anchor.py); the loss is taken on the answer alone.
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import polars as pl
 import trl
 from datasets.arrow_dataset import Dataset
-from transformers import TrainerCallback
 
 from solar_rl.config import DatasetConfig, validate_config
 from solar_rl.errors import InputError
@@ -24,9 +21,10 @@ from solar_rl.policy import Reader, prompt_text
 from solar_rl.store.dataset import open_dataset
 from solar_rl.store.parquet import table_files
 from solar_rl.train.anchor import Thoughts, anchor_texts
-from solar_rl.train.callbacks import RECORD
+from solar_rl.train.callbacks import LogCallback, counted
 from solar_rl.train.contexts import Contexts, make_contexts
 from solar_rl.train.images import Screens
+from solar_rl.train.resume import read_weights
 
 SFTTrainer: Any = trl.SFTTrainer  # type: ignore[attr-defined]  # half of it is untyped
 _SHOWN = {"loss": "loss", "mean_token_accuracy": "token accuracy", "entropy": "entropy"}
@@ -122,16 +120,11 @@ class DemonstrationTrainer(SFTTrainer):  # type: ignore[misc]
         return self._collate(rows)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        # transformers 5.24 reads 1 of 57 tensors back and only warns; see train/trainer.py
-        target = self.accelerator.unwrap_model(self.model if model is None else model)
-        if self.is_fsdp_enabled or hasattr(target, "peft_config"):
+        if not read_weights(self, resume_from_checkpoint, model):
             super()._load_from_checkpoint(resume_from_checkpoint, model)
-            return
-        saved = type(target).from_pretrained(resume_from_checkpoint, dtype=target.dtype)
-        target.load_state_dict(saved.state_dict())
 
 
-class SftRecord(TrainerCallback):  # type: ignore[misc]
+class SftRecord(LogCallback):
     """Prints one short line a log, and writes training.json at the end.
 
     Args:
@@ -140,30 +133,5 @@ class SftRecord(TrainerCallback):  # type: ignore[misc]
     """
 
     def __init__(self, counts: Mapping[str, int], notes: Mapping[str, Any]) -> None:
-        self.counts, self.notes = dict(counts), dict(notes)
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Say what is trained on."""
-        counts = ", ".join(f"{count} {reason}" for reason, count in self.counts.items())
-        _say(state, f"steps: {counts}")
-
-    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Print what a person looks at."""
-        logs: dict[str, Any] = kwargs["logs"]
-        if "loss" in logs:
-            shown = (f"{_SHOWN[key]} {float(logs[key]):.3f}" for key in _SHOWN if logs.get(key) is not None)
-            _say(state, f"step {state.global_step}/{state.max_steps}  {'  '.join(shown)}", sys.stderr)
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Write the record."""
-        if state.is_world_process_zero:
-            entries = [entry for entry in state.log_history if "loss" in entry]
-            log = [{k: e[k] for k in ("step", "grad_norm", *_SHOWN) if k in e} for e in entries]
-            record = {**self.notes, "steps": state.global_step, "counts": self.counts, "log": log}
-            text = json.dumps(record, indent=2) + "\n"
-            Path(args.output_dir, RECORD).write_text(text, encoding="utf-8")
-
-
-def _say(state: Any, line: str, stream: TextIO | None = None) -> None:
-    if state.is_world_process_zero:
-        print(line, file=stream, flush=True)
+        recorded = ("step", "grad_norm", *_SHOWN)
+        super().__init__(f"steps: {counted(counts)}", {**notes, "counts": dict(counts)}, _SHOWN, recorded)

@@ -30,6 +30,7 @@ from solar_rl.train.contexts import Contexts
 from solar_rl.train.figures import PolicyFigures, SampledFigures
 from solar_rl.train.forward import can_choose, choose_rows, spread, widen
 from solar_rl.train.images import Memory
+from solar_rl.train.resume import read_weights
 from solar_rl.train.sampler import GroupSampler
 
 PRIVATE_NAMES = {
@@ -346,14 +347,8 @@ class ReplayGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         super()._run_epoch(*args, **kwargs)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        # transformers 5.24 reads the saved names of Qwen2.5-VL as they are, finds 1 tensor of 57 and only
-        # warns; from_pretrained knows both spellings.
-        target = self.accelerator.unwrap_model(self.model if model is None else model)
-        if self.is_fsdp_enabled or hasattr(target, "peft_config"):
+        if not read_weights(self, resume_from_checkpoint, model):
             super()._load_from_checkpoint(resume_from_checkpoint, model)
-            return
-        saved = type(target).from_pretrained(resume_from_checkpoint, dtype=target.dtype)
-        target.load_state_dict(saved.state_dict())
 
 
 def _truths(values: Sequence[bool | None]) -> torch.Tensor:

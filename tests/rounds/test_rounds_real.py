@@ -73,7 +73,8 @@ def test_two_rounds_on_the_phone(recipe, tmp_path):
     first, second = record["rounds"][1:]
     for row in (first, second):
         assert (row["updates"], row["lag_max"], row["lag_mean"]) == (2, 1, 0.5)
-        assert row["ratio_max"] >= 1.0
+        assert row["ratio_max"] >= row["ratio"] > 0
+        assert 0 < row["sample_share"] <= 1
         assert 0 < row["sampled_valid"] < 1
         assert 0 <= row["low"] <= row["progress"] <= row["high"] <= 1
     one, two = (out / f"phone-1.{number}.0" for number in (1, 2))

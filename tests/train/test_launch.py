@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from solar_rl.errors import ConfigError, InputError
+from solar_rl.schema import SCHEMA_VERSION
 from solar_rl.shipped import shipped_path
 from solar_rl.train.keys import parse_overrides, read_settings
 from solar_rl.train.launch import (
@@ -64,6 +65,39 @@ def test_a_stray_word_is_refused():
 def test_a_missing_dataset_is_refused_with_what_to_do(recipe):
     with pytest.raises(InputError, match=r"/nowhere: is no built dataset.*solar-rl build"):
         launch(recipe, ["--dataset", "/nowhere"])
+
+
+HUB = [
+    "Some-Org/phone-1.0",
+    "Some-Org/phone@v1.0.0",
+    "hf://datasets/Some-Org/phone@main",
+    "hf://Some-Org/phone",
+]
+
+
+@pytest.mark.parametrize("name", HUB)
+def test_a_dataset_on_the_hub_is_left_to_the_run(recipe, name):
+    assert launch(recipe, ["--dataset", name], dry_run=True) == 0
+    assert launch(recipe, ["--dataset", name.partition("@v")[0], "--revision", "v2"], dry_run=True) == 0
+
+
+@pytest.mark.parametrize("name", ["hf://nope", "hf://a/b/c/d", "hf://datasets/a/b@", "a/b/c", "a/b@@c"])
+def test_what_is_no_name_on_the_hub_is_refused(recipe, name):
+    with pytest.raises(InputError, match=r"is no name on the Hub|is no built dataset"):
+        launch(recipe, ["--dataset", name], dry_run=True)
+
+
+def test_a_revision_of_a_folder_is_refused(recipe):
+    with pytest.raises(InputError, match="revision goes with a dataset of the Hub"):
+        launch(recipe, ["--revision", "v1.0.0"], dry_run=True)
+
+
+@pytest.mark.parametrize("version", [SCHEMA_VERSION - 1, SCHEMA_VERSION + 1])
+def test_a_recipe_for_another_schema_version_is_refused(recipe, version):
+    recipe.write_text(recipe.read_text() + f"schema_version: {version}\n")
+    with pytest.raises(ConfigError, match=f"schema version {version}, this solar-rl reads {SCHEMA_VERSION}"):
+        launch(recipe, dry_run=True)
+    assert launch(recipe, ["--schema_version", str(SCHEMA_VERSION)], dry_run=True) == 0
 
 
 def test_a_missing_policy_folder_is_refused(recipe):

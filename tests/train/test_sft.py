@@ -10,6 +10,7 @@ import yaml
 from small_dataset import LABELS, PROMPT
 from trl import SFTConfig
 
+from solar_rl.errors import InputError
 from solar_rl.formats import get_format
 from solar_rl.policy import answer_ids, encode, load_policy
 from solar_rl.shipped import shipped_path
@@ -143,6 +144,27 @@ def test_going_on_from_a_checkpoint_equals_a_straight_run(run):
     whole, straight = run("straight", **saving)
     _, resumed = run("resumed", **saving, resume_from_checkpoint=str(whole / "checkpoint-3"))
     assert losses(resumed)[-3:] == pytest.approx(losses(straight)[-3:], abs=1e-6)
+
+
+def test_another_recipes_checkpoint_is_refused_before_the_model_loads(run):
+    whole, _ = run("saved", max_steps=2, save_strategy="steps", save_steps=1)
+    with pytest.raises(InputError, match=r"another recipe's: learning_rate is 0\.003 there and 0\.001 here"):
+        run(
+            "other",
+            max_steps=3,
+            learning_rate=1e-3,
+            resume_from_checkpoint=str(whole / "checkpoint-1"),
+            model_name_or_path="no/model-is-loaded",
+        )
+
+
+def test_nothing_in_a_saved_policy_tells_of_the_machine(run):
+    out, _ = run("saved", max_steps=1)
+    found = [
+        path.name for path in out.rglob("*") if path.is_file() and str(out).encode() in path.read_bytes()
+    ]
+    assert not found
+    assert not list(out.glob("*.bin"))
 
 
 def test_adapters_are_merged_into_a_policy_that_loads(run, policy_folder):
