@@ -1,11 +1,12 @@
 """Find out which code a stage depends on: the modules behind it, each with the hash of its file.
 
-The modules are found by following the import lines of solar_rl's own files, so that a change of the report
-or of a trainer never samples again.
+The modules are found by following import lines, so that a change of the report or of a trainer never samples
+again, nor a change of one builder what another reads.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import inspect
 import re
@@ -52,12 +53,39 @@ def code_behind(roots: Iterable[str], without: Iterable[str] = ()) -> dict[str, 
 
 
 def builder_code(builder: type) -> str:
-    """Return the hash of a builder's sources: its whole package, whoever wrote it."""
+    """Return the hash of what a builder runs: its own file or package, the shipped ones it imports, ours behind them."""
     file = Path(inspect.getfile(builder))
+    own = file.parent if file.name == "__init__.py" else file
+    sources = [own] if own.is_file() else sorted(own.rglob("*.py"))
     shipped = builder.__module__.split(".")[0] == "builders" or "._shipped." in builder.__module__
-    inside = file.name == "__init__.py"
-    root = next(p for p in file.parents if p.name == "builders") if shipped else file.parent
-    return source_digest(root if shipped or inside else file)
+    if shipped:
+        sources = _followed(sources)
+    ours = code_behind({name for source in sources for name in _named(source)})
+    neighbours = [sha256_file(source) for source in sources if not source.is_relative_to(own)]
+    return _short([source_digest(own), *neighbours, *(f"{name} {digest}" for name, digest in ours.items())])
+
+
+def _followed(sources: list[Path]) -> list[Path]:
+    """Add the files that relative imports lead to, in a fixed order."""
+    found: dict[Path, None] = {}
+    waiting = list(sources)
+    while waiting:
+        source = waiting.pop()
+        if source not in found:
+            found[source] = None
+            waiting += _neighbours(source)
+    return sorted(found)
+
+
+def _neighbours(source: Path) -> list[Path]:
+    """List the files that a file imports relatively: modules, and packages that names are taken from."""
+    found = []
+    for node in ast.walk(ast.parse(source.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = source.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            named = (base, *(base / alias.name for alias in node.names))
+            found += [file for path in named for file in (path.with_suffix(".py"), path / "__init__.py")]
+    return [file for file in found if file.is_file()]
 
 
 def foreign_code(reference: str) -> str | None:
@@ -102,13 +130,17 @@ def _imports(name: str) -> tuple[str, ...]:
     """List the modules that a module's import lines name, packages included."""
     file = _file(name)
     assert file is not None
-    found: set[str] = set()
-    for module, names, plain in _IMPORT.findall(file.read_text(encoding="utf-8")):
-        base = module or plain
-        found.add(base)
-        found |= {f"{base}.{each}" for each in _NAME.findall(names)}
     parents = {name.rpartition(".")[0]} - {"solar_rl"}
-    return tuple(each for each in sorted(found | parents) if _file(each) is not None)
+    return tuple(sorted(_named(file) | {each for each in parents if _file(each) is not None}))
+
+
+def _named(source: Path) -> set[str]:
+    """Find the modules of ours that a file's import lines name."""
+    found: set[str] = set()
+    for module, names, plain in _IMPORT.findall(source.read_text(encoding="utf-8")):
+        base = module or plain
+        found |= {base} | {f"{base}.{each}" for each in _NAME.findall(names)}
+    return {each for each in found if _file(each) is not None}
 
 
 def module_exists(name: str) -> bool:

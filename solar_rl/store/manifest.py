@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -120,25 +119,9 @@ class Manifest(_Model):
         return {split: count for split, count in rows.items() if split in found}
 
 
-def code_versions(*builders: type) -> dict[str, str]:
-    """Return what code makes a dataset, for ``Manifest.code``: version and hash of solar-rl, hash of the builder.
-
-    Args:
-        builders: The builders' classes; the whole package of each is hashed, so that a change of a builder
-            makes another build, whoever wrote it.
-    """
-    versions = {"solar-rl": __version__, "solar-rl sources": source_digest(Path(solar_rl.__file__).parent)}
-    if builders:
-        digests = (source_digest(root) for root in dict.fromkeys(map(_sources_of, builders)))
-        versions["builder sources"] = "+".join(dict.fromkeys(digests))
-    return versions
-
-
-def _sources_of(builder: type) -> Path:
-    file = Path(inspect.getfile(builder))
-    if builder.__module__.split(".")[0] == "builders" or "._shipped." in builder.__module__:
-        return next(p for p in file.parents if p.name == "builders")
-    return file.parent if file.name == "__init__.py" else file
+def code_versions() -> dict[str, str]:
+    """Return solar-rl's version and the hash of its sources."""
+    return {"solar-rl": __version__, "solar-rl sources": source_digest(Path(solar_rl.__file__).parent)}
 
 
 def source_digest(root: Path) -> str:
@@ -165,7 +148,7 @@ def make_build_id(
     Args:
         config_digest: ``DatasetConfig.digest()``.
         source_files: Every file of the source that is read.
-        code: ``code_versions`` of the builder (default: solar-rl's alone).
+        code: What made it (default: ``code_versions``).
     """
     sources = sorted((entry.path, entry.sha256) for entry in source_files)
     text = json.dumps([SCHEMA_VERSION, dict(code or code_versions()), config_digest, sources], sort_keys=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from test_pipeline import config, hashes
 from solar_rl import open_dataset, pipeline
 from solar_rl.errors import InputError
 from solar_rl.pipeline import Options
-from solar_rl.pipeline.code import code_behind
+from solar_rl.pipeline.code import builder_code, code_behind
 from solar_rl.pipeline.hashes import FileHashes
 
 SAMPLED = ("episodes", "steps", "images", "candidates")
@@ -178,3 +180,30 @@ def test_stages_hang_on_their_own_modules_alone() -> None:
     shape = code_behind(["solar_rl.shaping"])
     assert {"solar_rl.advantage", "solar_rl.reconstruct"} <= shape.keys()
     assert "solar_rl.validity" not in shape
+
+
+def test_a_builder_hangs_on_what_it_imports_and_on_no_other_builder(tmp_path: Path, monkeypatch) -> None:
+    files = {
+        "__init__": "",
+        "_shared": "LIMIT = 1",
+        "one": "from ._shared import LIMIT\nclass One: ...",
+        "two": "from solar_rl.lines import is_gzip\nclass Two: ...",
+    }
+    folder = tmp_path / "builders"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+    spec = importlib.util.spec_from_file_location(
+        "builders", folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    assert spec is not None
+    monkeypatch.setitem(sys.modules, "builders", importlib.util.module_from_spec(spec))
+    for name in ("_shared", "one", "two"):
+        monkeypatch.delitem(sys.modules, f"builders.{name}", raising=False)
+    one = importlib.import_module("builders.one").One
+    two = importlib.import_module("builders.two").Two
+    before = builder_code(one), builder_code(two)
+    (folder / "_shared.py").write_text("LIMIT = 2")
+    assert builder_code(one) != before[0] and builder_code(two) == before[1]
+    (folder / "two.py").write_text("from solar_rl.peek import first_objects\nclass Two: ...")
+    assert builder_code(two) != before[1]
