@@ -22,6 +22,8 @@ _HEADS = {
     "ratio_max": "highest\nratio",
     "sample_share": "effective\nshare",
     "valid": "held out\nvalid",
+    "played_success": "closed loop\nsuccess",
+    "played_progress": "closed loop\nprogress",
 }
 """Headings of columns whose names are long, or tell too little."""
 
@@ -63,7 +65,9 @@ def _print_rounds(state: State, folder: Path) -> None:
     rows: list[dict[str, Any]] = state.rows()
     if not rows:
         raise InputError("no round was run", where=str(folder))
-    table = pl.DataFrame(rows, infer_schema_length=None).rename(_HEADS)
+    table = pl.DataFrame(rows, infer_schema_length=None)
+    empty = [name for name in table.columns if table[name].null_count() == table.height]
+    table = table.drop(empty).rename(_HEADS, strict=False)
     print_table(table, title="Rounds; progress is held out, with its 95 % interval")
     if state.best is not None:
         print(f"best round: {state.best}, held-out progress {state.progress()[state.best]:.4f}")

@@ -33,6 +33,11 @@ class HeldOut(Config):
     """Longest answer in tokens (default: the dataset's sampler's)."""
     bucket_rule: str = "androidcontrol"
     """Rule of the length buckets that progress is broken down by."""
+    suite: str | None = None
+    """A suite in closed loop that each round's policy plays as well: phone, or another of ``evaluate`` (default: none).
+    Rounds still stop by the progress on recorded steps."""
+    suite_episodes: int | None = Field(default=None, ge=1)
+    """At most this many episodes of each of its tasks (default: all)."""
 
     @field_validator("splits", mode="before")
     @classmethod
@@ -47,6 +52,8 @@ class HeldOut(Config):
             raise ValueError("temperature 0 gives the same answer again: set samples to 1, or a temperature")
         if self.bucket_rule not in LENGTH_BUCKETS:
             raise ValueError(f"bucket_rule: expected one of {', '.join(LENGTH_BUCKETS)}")
+        if self.suite_episodes is not None and self.suite is None:
+            raise ValueError("suite_episodes goes with a suite")
         return self
 
 

@@ -84,6 +84,13 @@ def held_out(folder: Path, rule: str, *, seed: int = 0) -> dict[str, Any]:
     }
 
 
+def played(report: Path) -> dict[str, Any]:
+    """Return how a policy did in closed loop, from the report.json that ``evaluate`` left."""
+    overall = json.loads(report.read_text(encoding="utf-8"))["overall"]
+    names = ("episodes", "success", "low", "high", "progress", "invalid")
+    return {name: overall[name] for name in names}
+
+
 def trained(folder: Path) -> dict[str, Any]:
     """Return how a round's updates went, from training.json.
 

@@ -129,10 +129,11 @@ def prepare(config: RoundsConfig, folder: Path, progress: Progress = lambda stan
 def _told(stage: Stage, state: State) -> str:
     shown = {
         "build": ("episodes", "candidates", "valid", "unparsable"),
-        "train": ("updates", "groups", "lag_max", "ratio", "ratio_max"),
-        "evaluate": ("episodes", "progress", "low", "high", "success"),
+        "train": ("updates", "groups", "lag_max", "ratio", "ratio_max", "sample_share"),
+        "evaluate": ("episodes", "progress", "low", "high", "success", "played episodes", "played success"),
     }[stage.kind]
     found = state.stages[stage.name]
+    found = found | {f"played {name}": value for name, value in (found.get("played") or {}).items()}
     parts = (f"{name} {_number(found[name])}" for name in shown if found.get(name) is not None)
     return f"round {stage.round}: {stage.kind} done: {', '.join(parts)}"
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,12 @@ import yaml
 from solar_rl.config import DatasetConfig, load_dataset_config, validate_config
 from solar_rl.config.source import MIX
 from solar_rl.errors import CheckFailed, ConfigError, InputError
+from solar_rl.evaluate.suites import load_suite
 from solar_rl.pipeline import Options, Submitted, build
 from solar_rl.pipeline.phases import Standing
 from solar_rl.pipeline.work import temporary_name, write_atomically
 from solar_rl.rounds.config import RoundsConfig, dotted
-from solar_rl.rounds.figures import held_out, sampled, trained
+from solar_rl.rounds.figures import held_out, played, sampled, trained
 from solar_rl.rounds.state import Stage
 from solar_rl.shipped import shipped_path
 from solar_rl.store.manifest import read_manifest
@@ -29,6 +31,8 @@ from solar_rl.train.keys import is_true, read_settings
 from solar_rl.train.launch import check_rows, find_recipe
 from solar_rl.yaml_file import read_yaml
 
+SUITE = "suite"
+"""Folder in a round's for what its policy did in closed loop."""
 CACHE = ".cache"
 """Folder below a run's for the answers of an unfinished build."""
 Progress = Callable[[Standing], None]
@@ -86,7 +90,8 @@ class Stages:
         self._build(config, folder, self.place(stage.round) / f"{stage.kind}.yaml")
         if stage.kind == "build":
             return sampled(folder)
-        return held_out(folder, self.config.evaluate.bucket_rule, seed=config.seed)
+        found = held_out(folder, self.config.evaluate.bucket_rule, seed=config.seed)
+        return found | ({"played": self._play(stage)} if self.config.evaluate.suite else {})
 
     def dataset_config(self, stage: Stage) -> DatasetConfig:
         """Return what a stage builds: the round's candidates, or the answers to held-out steps."""
@@ -116,7 +121,10 @@ class Stages:
         if stage.kind == "train":
             return " ".join(["solar-rl train", self.config.recipe, *self._words(stage.round)])
         described = self.place(stage.round) / f"{stage.kind}.yaml"
-        return f"solar-rl build {described} --out {self.artifact(stage)}"
+        built = f"solar-rl build {described} --out {self.artifact(stage)}"
+        if stage.kind == "build" or not self.config.evaluate.suite:
+            return built
+        return f"{built} && solar-rl {shlex.join(self._playing(stage.round))}"
 
     def _drawn(self, source: dict[str, Any], number: int) -> dict[str, Any]:
         """Return the source with only as many episodes as a round samples, others each time."""
@@ -169,19 +177,27 @@ class Stages:
         words = [*self._words(stage.round), "--resume_from_checkpoint", "latest"]
         for name, value in (("processes", self.config.processes), ("accelerate", self.config.accelerate)):
             words += [f"--{name}", str(value)] if value else []
-        command = [sys.executable, "-m", "solar_rl.cli", "train", self.config.recipe, *words]
-        # a process of its own, whose memory is gone when the next stage begins; stdout is for the rounds' results
-        code = subprocess.run(command, check=False, stdout=_STDERR).returncode
-        if code:
-            raise CheckFailed(
-                f"training ended with exit code {code}",
-                where=f"round {stage.round}",
-                hint="its message is above; mend the cause and run the same command again",
-            )
+        _in_its_own_process("training", stage, ["train", self.config.recipe, *words])
         figures = trained(folder)
         for checkpoint in folder.glob("checkpoint-*"):  # what the next round needs is saved beside them
             shutil.rmtree(checkpoint)
         return figures
+
+    def _play(self, stage: Stage) -> dict[str, Any]:
+        _in_its_own_process("playing", stage, self._playing(stage.round))
+        return played(self.place(stage.round) / SUITE / "report.json")
+
+    def _playing(self, number: int) -> list[str]:
+        """Return the words that let a round's policy play, asked as the dataset's sampler asks it."""
+        ours = self.config.evaluate
+        kind = "vllm" if self.dataset.sampler.type == "vllm" else "transformers"
+        words = ["evaluate", "--suite", str(ours.suite), "--model", self.policy(number), "--sampler", kind]
+        words += ["--out", str(self.place(number) / SUITE)]
+        words += ["--limit", str(ours.suite_episodes)] if ours.suite_episodes else []
+        fields = self.dataset.prompt.model_dump(mode="json", exclude_unset=True, exclude={"level"})
+        if ours.max_new_tokens:
+            words += ["--sampler.max_new_tokens", str(ours.max_new_tokens)]
+        return words + [word for key, text in dotted(fields, "prompt.") for word in (f"--{key}", text)]
 
     def _words(self, number: int) -> list[str]:
         build = self.artifact(Stage("build", number))
@@ -193,6 +209,18 @@ class Stages:
             "seed": str(self.seed + number),
         }
         return _as_words(self.config.train) + _as_words(keys)
+
+
+def _in_its_own_process(what: str, stage: Stage, words: Sequence[str]) -> None:
+    """Run a verb whose memory is gone when the next stage begins; stdout is for the rounds' results."""
+    command = [sys.executable, "-m", "solar_rl.cli", *words]
+    code = subprocess.run(command, check=False, stdout=_STDERR).returncode
+    if code:
+        raise CheckFailed(
+            f"{what} ended with exit code {code}",
+            where=f"round {stage.round}",
+            hint="its message is above; mend the cause and run the same command again",
+        )
 
 
 def make_stages(config: RoundsConfig, folder: Path, progress: Progress) -> Stages:
@@ -219,6 +247,7 @@ def make_stages(config: RoundsConfig, folder: Path, progress: Progress) -> Stage
     _check_recipe(settings, dataset, config.recipe)
     if config.processes or is_true(settings.get("use_cpu")):
         check_rows(settings, str(recipe), config.processes or 1)
+    _check_suite(config.evaluate.suite)
     if dataset.executor.type == "slurm":
         raise ConfigError(
             "rounds wait for each build: executor.type slurm can't be used", where=config.dataset
@@ -228,6 +257,15 @@ def make_stages(config: RoundsConfig, folder: Path, progress: Progress) -> Stage
     return Stages(
         config, folder, dataset, settings.get("split", "train"), int(settings.get("seed", 42)), progress
     )
+
+
+def _check_suite(name: str | None) -> None:
+    if name is not None and load_suite(name).kind != "closed_loop":
+        raise ConfigError(
+            f"suite '{name}' isn't played in closed loop",
+            where="evaluate.suite",
+            hint="recorded steps are evaluate.splits; in closed loop there are phone and miniwob",
+        )
 
 
 def _as_words(keys: Mapping[str, Any]) -> list[str]:

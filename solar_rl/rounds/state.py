@@ -70,6 +70,7 @@ class State:
         rounds = sorted({int(name.partition("-")[2]) for name in self.stages})
         rows = []
         for number in rounds:
+            played = self.found("evaluate", number).get("played") or {}
             built, trained, measured = (self.found(kind, number) for kind in ("build", "train", "evaluate"))
             rows.append(
                 {
@@ -84,6 +85,7 @@ class State:
                     "ratio_max": trained.get("ratio_max"),
                     "sample_share": trained.get("sample_share"),
                     **{name: measured.get(name) for name in ("progress", "low", "high", "valid", "success")},
+                    **{f"played_{name}": played.get(name) for name in ("success", "progress")},
                 }
             )
         return rows

@@ -159,6 +159,22 @@ def test_held_out_steps_are_answered_greedily_by_the_rounds_own_policy(tmp_path)
     assert stages.dataset_config(Stage("evaluate", 0)).sampler.model == "org/policy"
 
 
+def test_a_suite_is_played_as_recorded_steps_are_asked(tmp_path):
+    played = {"suite": "phone", "suite_episodes": 3, "max_new_tokens": 9}
+    made = prepare(
+        config(evaluate=played, build={"sampler.n": 4, "prompt.history_steps": 2}), tmp_path / "run"
+    )
+    plain = prepare(config(), tmp_path / "plain")
+    for with_suite, without in zip(made.plan(), plain.plan(), strict=True):
+        assert ("solar-rl evaluate" in with_suite["command"]) == (with_suite["stage"] == "evaluate")
+        assert "solar-rl evaluate" not in without["command"]
+    command = made.plan()[3]["command"].partition(" && ")[2]
+    assert "--suite phone --model" in command and f"{Path('round-1', 'policy')}" in command
+    assert "--limit 3" in command
+    assert "--sampler.max_new_tokens 9" in command
+    assert "--prompt.history_steps 2" in command
+
+
 def test_a_real_sampler_keeps_its_settings_and_gets_the_policy(tmp_path):
     block = {"sampler": {"type": "transformers", "n": 4, "max_new_tokens": 40}}
     stages = prepare(config(build=block), tmp_path / "run").stages
@@ -207,6 +223,8 @@ def test_lag_and_ratios_come_from_the_training_record(tmp_path):
         ({"train": {"learningrate": 1}}, "unknown key 'learningrate'"),
         ({"train": {"per_device_train_batch_size": 8}}, "rows_per_update is 16"),
         ({"processes": 2}, "rows_per_update is 16"),
+        ({"evaluate": {"suite": "phone_steps"}}, "isn't played in closed loop"),
+        ({"train": {"schema_version": 1}}, "for datasets of schema version 1"),
     ],
 )
 def test_what_does_not_fit_is_told_before_any_work(tmp_path, fields, message):
@@ -226,6 +244,7 @@ def test_a_policy_folder_that_is_not_there_is_told(tmp_path):
         ("round: 3", "unknown key 'round'.*did you mean 'rounds'"),
         ("train: {max_steps: 4}", "'max_steps' is set by each round"),
         ("evaluate: {samples: 4}", "temperature 0 gives the same answer again"),
+        ("evaluate: {suite_episodes: 3}", "suite_episodes goes with a suite"),
         ("evaluate: {bucket_rule: mine}", "bucket_rule: expected one of androidcontrol"),
     ],
 )

@@ -40,6 +40,14 @@ RUN = {
     },
     "keep_checkpoints": 1,
 }
+SUITE = {
+    "kind": "closed_loop",
+    "environment": "phone",
+    "options": {"seed": 900001, "only": "test"},
+    "tasks": ["short"],
+    "max_steps": 2,
+    "recovery": False,
+}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +57,10 @@ def recipe(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("rounds")
     policy = make_tiny_policy(folder / "policy", seed=3)
     path = folder / "rounds.yaml"
-    path.write_text(yaml.safe_dump(RUN | {"policy": str(policy)}))
+    suite = folder / "brief.yaml"
+    suite.write_text(yaml.safe_dump(SUITE))
+    evaluate = RUN["evaluate"] | {"suite": str(suite), "suite_episodes": 2}
+    path.write_text(yaml.safe_dump(RUN | {"policy": str(policy), "evaluate": evaluate}))
     return path
 
 
@@ -77,6 +88,13 @@ def test_two_rounds_on_the_phone(recipe, tmp_path):
         assert 0 < row["sample_share"] <= 1
         assert 0 < row["sampled_valid"] < 1
         assert 0 <= row["low"] <= row["progress"] <= row["high"] <= 1
+        assert 0 <= row["played_success"] <= row["played_progress"] <= 1
+    played = record["stages"]["evaluate-2"]["played"]
+    assert played["episodes"] == 2
+    report = json.loads((out / "round-2" / "suite" / "report.json").read_text())
+    assert report["model"] == str(out / "round-2" / "policy")
+    built = read_manifest(out / "phone-heldout-1.2.0").config["prompt"]
+    assert report["config"]["prompt"] == built, "it is asked as on recorded steps"
     one, two = (out / f"phone-1.{number}.0" for number in (1, 2))
     found = compare(one, two)
     assert "config" in found.changed
