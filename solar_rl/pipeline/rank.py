@@ -7,7 +7,7 @@ Rank r of w owns the source shards r, r + w, ... Everything that hangs on more t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -15,7 +15,7 @@ from solar_rl.builder import Builder
 from solar_rl.config import DatasetConfig
 from solar_rl.errors import InputError
 from solar_rl.pipeline.reading import Tally, read_items
-from solar_rl.pipeline.settle import Settled, settle
+from solar_rl.pipeline.settle import settle
 from solar_rl.pipeline.units import UnitStore
 from solar_rl.sampling.base import Sampler
 from solar_rl.sampling.drive import draw
@@ -86,6 +86,7 @@ class _Rank:
         self._names = builder.shards()
         self._parts: deque[_Part] = deque()
         self._tally = Tally(builder.source.max_reject_rate) if alone else None
+        self._ids: set[str] | None = set() if alone and config.source.limit is not None else None
 
     def run(self, make_sampler: Callable[[], Sampler], saw: Saw) -> None:
         episodes = self._missing_episodes()
@@ -117,16 +118,17 @@ class _Rank:
             if self._tally:
                 self._tally.good += sum(len(unit.episodes) for unit in kept)
                 self._tally.bad += sum(len(unit.rejects) for unit in kept)
-            if finished is not None:
-                continue
-            if kept and len(kept[-1].episodes) < self._store.size:  # only a shard's last unit is short
-                self._store.finish_shard(shard, len(kept))
-                continue
-            yield from self._read(shard, len(kept), [i for unit in kept for i, _ in unit.episodes])
+            there = [episode_id for unit in kept for episode_id, _ in unit.episodes]
+            if finished is None and kept and len(kept[-1].episodes) < self._store.size:
+                self._store.finish_shard(shard, len(kept))  # only a shard's last unit is short
+            elif finished is None:
+                yield from self._read(shard, len(kept), there)
+            if self._ids is not None:
+                self._ids.update(there)
 
     def _read(self, shard: int, index: int, kept: list[str]) -> Iterator[Episode]:
         part = self._begin(shard, index)
-        gate = _Gate(self._config.source.limit, self._settled_before(shard), kept)
+        gate = _Gate(self._config.source.limit, self._known_before(shard), kept)
         for item in () if gate.full else read_items(self._config, self._builder, self._names[shard]):
             if gate.skips(item):
                 continue
@@ -135,6 +137,8 @@ class _Rank:
             if isinstance(item, Reject):
                 part.rejects.append((part.expected, item))
                 continue
+            if self._ids is not None:
+                self._ids.add(item.episode_id)
             part.expected += 1
             part.closed = part.expected == self._store.size  # before the sampler gets the last of them
             yield item
@@ -155,11 +159,13 @@ class _Rank:
         self._parts.append(part)
         return part
 
-    def _settled_before(self, shard: int) -> Settled | None:
-        """Settle the shards before this one, where all are finished and it matters; None: not known yet."""
+    def _known_before(self, shard: int) -> Iterable[str]:
+        """Return the ids of good episodes in the shards before this one, as far as they are known and matter."""
+        if self._ids is not None:  # a lone rank has read them, though they may not be sampled yet
+            return self._ids
         if self._config.source.limit is None or self._store.unfinished(shard):
-            return None
-        return settle(self._config, self._builder, self._store.units(shard), self._names)
+            return ()
+        return settle(self._config, self._builder, self._store.units(shard), self._names).episode_ids
 
 
 class _Gate:
@@ -167,14 +173,14 @@ class _Gate:
 
     Args:
         limit: Good episodes wanted.
-        before: What the shards before this one gave; None: not known, then the shard alone is looked at,
-            which reads too much rather than too little.
+        before: Good episodes of the shards before this one; those that aren't known yet make it read too
+            much rather than too little.
         kept: Ids of the episodes that lie in finished units.
     """
 
-    def __init__(self, limit: int | None, before: Settled | None, kept: list[str]) -> None:
+    def __init__(self, limit: int | None, before: Iterable[str], kept: list[str]) -> None:
         self._limit = limit
-        self._known = set(before.episode_ids) if before else set()
+        self._known = set(before)
         self._new = len(self._known)
         self._kept = deque(kept)
 

@@ -191,6 +191,14 @@ def test_how_many_episodes_there_will_be_is_told_once_a_shard_was_read(tmp_path:
     assert {standing.expected for standing in limited} == {5}
 
 
+def test_a_limit_draws_no_more_than_it_says_however_many_shards_there_are(tmp_path: Path) -> None:
+    many = ("phone", "--source.options.episodes", "60", "--sampler.n", "2", "--out", "p", "--json")
+    told = json.loads(ok(solar("sample", *many, "--limit", "3", cwd=tmp_path)).stdout)
+    assert (told["episodes"], told["drawn"]) == (3, told["candidates"])
+    more = json.loads(ok(solar("sample", *many, "--limit", "5", cwd=tmp_path)).stdout)
+    assert more["episodes"] == 5
+
+
 def test_shards_that_were_read_stand_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("solar_rl.pipeline.expected.time.monotonic", lambda: now)
