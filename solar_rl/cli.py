@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 from cyclopts import App, CycloptsError, Parameter, validators
 
@@ -334,11 +334,14 @@ def main(argv: Sequence[str] | None = None) -> Any:
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:  # no such folder, no right to write, disk full: the user's to mend
+        if error.filename is None:
+            _fail_on_damage(argv)
         _fail(InputError(error.strerror or str(error), where=str(error.filename or "") or None))
     except KeyboardInterrupt:
         print("solar-rl: interrupted; run the same command again to go on", file=sys.stderr)
         sys.exit(130)
     except Exception:
+        _fail_on_damage(argv)
         import traceback
 
         traceback.print_exc()
@@ -349,7 +352,19 @@ def main(argv: Sequence[str] | None = None) -> Any:
         sys.exit(3)
 
 
-def _fail(error: SolarError) -> None:
+def _fail_on_damage(argv: Sequence[str] | None) -> None:
+    """Say so where a dataset that the command names isn't what its manifest says: that explains any failure."""
+    from solar_rl.store.manifest import MANIFEST, damaged_files, read_manifest
+
+    for word in argv if argv is not None else sys.argv[1:]:
+        folder = Path(word.rpartition("=")[2])
+        if (folder / MANIFEST).is_file() and (found := damaged_files(folder, read_manifest(folder))):
+            files = f"{found[0]} and {len(found) - 1} more are" if found[1:] else f"{found[0]} is"
+            hint = "`solar-rl validate` lists all that is wrong; the same build again makes it anew"
+            _fail(InputError(f"{files} damaged: not what the manifest says", where=str(folder), hint=hint))
+
+
+def _fail(error: SolarError) -> NoReturn:
     print(f"solar-rl: {error}", file=sys.stderr)
     sys.exit(error.exit_code)
 

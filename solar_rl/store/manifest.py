@@ -155,6 +155,17 @@ def make_build_id(
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def damaged_files(folder: Path, manifest: Manifest) -> list[str]:
+    """List the files that are no longer what the manifest says: missing, of another size, of other bytes."""
+    return [
+        entry.path
+        for entry in manifest.files
+        if not (folder / entry.path).is_file()
+        or (folder / entry.path).stat().st_size != entry.bytes
+        or sha256_file(folder / entry.path) != entry.sha256
+    ]
+
+
 def sha256_file(path: Path) -> str:
     """Return the hex digest of a file's bytes."""
     with path.open("rb") as file:

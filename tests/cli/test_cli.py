@@ -261,6 +261,31 @@ def test_a_missing_shard_is_told_by_every_reader(home: Path, tmp_path: Path) -> 
     assert solar("validate", "cut", cwd=tmp_path).returncode == 1
 
 
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("candidates", ("shape", "hurt", "--shaping.alignment", "paper", "--out", "new")),
+        ("rewards", ("diff", "hurt", "toy-1.0.0")),
+        ("rewards", ("stats", "hurt", "rewards")),
+        ("steps", ("report", "hurt")),
+        ("steps", ("export", "hurt", "--out", "exported")),
+    ],
+)
+def test_bytes_that_changed_on_disk_are_told_by_file(home: Path, tmp_path: Path, table, words) -> None:
+    import shutil
+
+    for name in ("toy-1.0.0", "hurt"):
+        shutil.copytree(home / "toy-1.0.0", tmp_path / name)
+    for victim in (tmp_path / "hurt" / "data" / table).glob("*.parquet"):
+        data = bytearray(victim.read_bytes())
+        data[4 : len(data) // 2] = bytes(len(data) // 2 - 4)
+        victim.write_bytes(data)
+    run = solar(*words, cwd=tmp_path)
+    assert run.returncode == 2, run.stdout
+    assert run.stderr.startswith("solar-rl: hurt") and table in run.stderr and "validate" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
 def test_a_damaged_build_is_built_again(home: Path) -> None:
     assert solar("build", "toy.yaml", "--out", "hurt", cwd=home).returncode == 0
     (home / "hurt" / "views.sql").write_text("gone")
