@@ -365,7 +365,9 @@ def _fail_on_damage(argv: Sequence[str] | None) -> None:
 
 
 def _fail(error: SolarError) -> NoReturn:
-    print(f"solar-rl: {error}", file=sys.stderr)
+    from solar_rl.text import visible
+
+    print(visible(f"solar-rl: {error}"), file=sys.stderr)
     sys.exit(error.exit_code)
 
 

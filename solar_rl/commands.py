@@ -19,6 +19,7 @@ from solar_rl.config import DatasetConfig, field_docs, load_dataset_config
 from solar_rl.errors import ConfigError, InputError
 from solar_rl.privacy import keyed
 from solar_rl.shipped import shipped_path
+from solar_rl.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -166,7 +167,9 @@ def print_table(table: pl.DataFrame, *, title: str | None = None, rows: int | No
         print(title)
     shown = Table(box=box.SIMPLE_HEAD)
     for name, dtype in table.schema.items():
-        shown.add_column(name, justify="right" if dtype.is_numeric() else "left", overflow="fold")
+        shown.add_column(
+            escape(visible(name)), justify="right" if dtype.is_numeric() else "left", overflow="fold"
+        )
     for row in table.head(rows or table.height).iter_rows():
         shown.add_row(*(_cell(value) for value in row))
     _console().print(shown)
@@ -185,7 +188,7 @@ def _cell(value: Any) -> str:
         return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}"
     if isinstance(value, bytes):
         return f"[dim]{len(value):,} bytes[/]"
-    return escape(str(value))
+    return escape(visible(str(value)))
 
 
 def _console() -> Console:

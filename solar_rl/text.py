@@ -1,4 +1,4 @@
-"""Compare texts: normal forms, token F1 for typed text, similarity for the names of apps.
+"""Compare texts: normal forms, token F1 for typed text, similarity for the names of apps; show them safely.
 
 Two texts that a person reads as the same are the same here: full-width and composed forms (NFKC), case,
 and characters without a glyph of their own (soft hyphen, zero-width marks) make no difference.
@@ -6,6 +6,7 @@ and characters without a glyph of their own (soft hyphen, zero-width marks) make
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from functools import cache
@@ -28,6 +29,8 @@ _CJK = (
     range(0x1B000, 0x1B170),  # kana supplements
     range(0x20000, 0x323B0),  # Han, extensions B and later
 )
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal obeys instead of showing it, and marks that turn the order of what follows."""
 
 
 class TextMatch(NamedTuple):
@@ -35,6 +38,15 @@ class TextMatch(NamedTuple):
 
     score: float
     matched: str
+
+
+def visible(text: str) -> str:
+    r"""Write control characters out, since a terminal would obey those that come with data.
+
+    >>> print(visible("\x1b[31mred"))
+    \x1b[31mred
+    """
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def normalise(text: str) -> str:

@@ -105,6 +105,16 @@ def test_stats_print_tables_and_json(home: Path) -> None:
     assert all(isinstance(rows, list) for tables in data.values() for rows in tables.values())
 
 
+def test_a_terminal_never_obeys_what_a_query_returns(home: Path) -> None:
+    words = "SELECT chr(27) || '[31mred' AS \"[bold]x\x1b]0;y\x07\", 'ä' || chr(8238) AS b"
+    table = solar("query", "toy-1.0.0", words, cwd=home)
+    assert table.returncode == 0, table.stderr
+    assert r"\x1b[31mred" in table.stdout and r"[bold]x\x1b]0;y\x07" in table.stdout
+    wrong = solar("query", "toy-1.0.0", 'SELECT "\x1b[31m" FROM rewards', cwd=home)
+    assert wrong.returncode == 2
+    assert not set("\x1b\x07\u202e") & set(table.stdout + wrong.stderr)
+
+
 def test_query_speaks_table_json_csv_and_parquet(home: Path) -> None:
     sql = "SELECT split, count(*) AS n FROM episodes GROUP BY split ORDER BY split"
     rows = json.loads(solar("query", "toy-1.0.0", sql, "--format", "json", cwd=home).stdout)
