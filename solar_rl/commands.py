@@ -274,7 +274,7 @@ def print_built(built: Built, as_json: bool) -> None:
         print(f"{built.folder}: nothing changed since build {built.build_id[:12]}, nothing to do")
         return
     if built.kept_from:
-        log.print(f"ran {', '.join(built.ran)}; the rest is kept from {built.kept_from}")
+        log.print(f"ran {', '.join(built.ran) or 'no stage'}; the rest is kept from {built.kept_from}")
     if built.asked:
         log.print(f"{built.hits:,} of {built.asked:,} answers came from the cache")
     if built.replaced:

@@ -36,7 +36,10 @@ def shipped_path(kind: str, *parts: str) -> Path:
     root = _CHECKOUT if in_checkout() else _PACKAGE / "_shipped"
     path = root.joinpath(kind, *parts)
     if not path.exists():
-        there = sorted(p.name for p in (root / kind).glob("*") if not p.name.startswith(("_", ".")))
+        folder = next(
+            p for p in path.parents if p.is_dir()
+        )  # the nearest that exists says what could be meant
+        there = sorted(p.name for p in folder.glob("*") if not p.name.startswith(("_", ".")))
         raise InputError(f"no {kind}/{'/'.join(parts)} is shipped", hint=f"there is: {', '.join(there)}")
     return path
 

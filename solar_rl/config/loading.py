@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from solar_rl.config.base import Config
 from solar_rl.config.dataset import DatasetConfig
-from solar_rl.config.sampler import SAMPLER_TYPES, AnySampler
+from solar_rl.config.sampler import SAMPLER_TYPES, AnySampler, Sampler
 from solar_rl.errors import ConfigError
 from solar_rl.yaml_file import parse_scalar, read_yaml
 
@@ -127,6 +127,8 @@ def _first_problem(
         known = sorted(_all_field_names(model))
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"did you mean '{close[0]}'?" if close else "`solar-rl build --fields` lists every key"
+        if key.startswith("sampler.") and (types := _samplers_with(name)):
+            hint = f"it goes with sampler.type {' or '.join(types)}"
         return ConfigError(f"unknown key '{key}'{more}", where=where, hint=hint)
     if problem["type"] == "missing":
         return ConfigError(f"key '{key}' is missing{more}", where=where)
@@ -138,6 +140,15 @@ def _first_problem(
 def _dotted(location: tuple[int | str, ...]) -> str:
     """Spell a place in the config as a user does: pydantic puts a union's variant in between."""
     return ".".join(str(part) for part in location if part not in SAMPLER_TYPES)
+
+
+def _samplers_with(name: str) -> list[str]:
+    """List the sampler types that have a field."""
+    return [
+        kind.model_fields["type"].default
+        for kind in get_args(get_args(Sampler)[0])
+        if name in kind.model_fields
+    ]
 
 
 def _all_field_names(model: type[BaseModel]) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from solar_rl.config.base import Config
 
@@ -37,3 +37,9 @@ class PromptConfig(Config):
     """Smallest image area after smart_resize (Qwen2.5-VL's default: 56 * 56)."""
     max_pixels: int = Field(default=12_845_056, ge=784)
     """Largest image area after smart_resize (Qwen2.5-VL's default: 16384 * 28 * 28)."""
+
+    @model_validator(mode="after")
+    def _pixels_are_a_range(self) -> PromptConfig:
+        if self.min_pixels > self.max_pixels:
+            raise ValueError(f"min_pixels {self.min_pixels} is above max_pixels {self.max_pixels}")
+        return self

@@ -22,7 +22,7 @@ from solar_rl.pipeline.preview import write_preview
 from solar_rl.pipeline.reuse import Base, reuse_tables
 from solar_rl.pipeline.settle import Settled
 from solar_rl.pipeline.tables import read_notes
-from solar_rl.pipeline.work import WORK, claim, disk_told, locked, swap, write_atomically
+from solar_rl.pipeline.work import WORK, claim, disk_told, locked, named, swap, write_atomically
 from solar_rl.prompts import settled, tried
 from solar_rl.schema import Reject
 from solar_rl.store.manifest import (
@@ -166,6 +166,7 @@ def build(
         InputError: The config's builder or sampler refuses its settings, or ``out`` can't be used.
         CheckFailed: Too many records of the source are broken.
     """
+    out = named(out)
     with disk_told(out):
         made = prepare(
             config, out, options or Options()
@@ -191,6 +192,7 @@ def finish_submitted(job: Job) -> None:
 
 def plan(config: DatasetConfig, out: Path, *, options: Options | None = None) -> dict[str, Any]:
     """Say what ``build`` would do and why, without doing it."""
+    out = named(out)
     made = prepare(config, out, options or Options())
     job = made.job()
     told: dict[str, Any] = {

@@ -19,7 +19,7 @@ from solar_rl.pipeline.build import Built, close_version
 from solar_rl.pipeline.finish import Origin, prepared
 from solar_rl.pipeline.keys import STAGES, derived_keys, why
 from solar_rl.pipeline.reuse import SAMPLED, Base, reuse_tables
-from solar_rl.pipeline.work import WORK, claim, locked, swap
+from solar_rl.pipeline.work import WORK, claim, locked, named, swap
 from solar_rl.store.manifest import MANIFEST, Manifest, read_manifest, require_whole
 from solar_rl.verify import check_verifier
 
@@ -76,7 +76,7 @@ def plan(
         )
     if stage == "score":
         check_verifier(config.validity)
-    target = out or _sibling(folder, manifest.version, config.version)
+    target = named(out) if out else _sibling(folder, manifest.version, config.version)
     if target.resolve() == folder.resolve():
         raise InputError("a version is never overwritten", where=str(target), hint="use --out or --version")
     return Derivation(folder, target, stage, manifest, config)

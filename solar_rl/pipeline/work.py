@@ -72,6 +72,11 @@ def swap(staged: Path, out: Path) -> None:
     sync(out)
 
 
+def named(out: Path) -> Path:
+    """Give a folder its name where it was called "." or "..": its lock lies beside it under that name."""
+    return out if out.name not in {"", ".."} else out.resolve()
+
+
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
     """Hold the build lock of a dataset folder; it lies beside the folder, never in it.

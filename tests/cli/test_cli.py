@@ -154,6 +154,9 @@ def test_validate_fails_with_exit_1_when_a_reward_was_edited(home: Path, tmp_pat
         (("build", "toy.yaml", "--sampler.n"), "has no value"),
         (("build", "toy.yaml", "--sampler.n", "4", "stray"), "unexpected argument 'stray'"),
         (("build", "toy.yaml", "--prompt.format", "qwen"), "qwen"),
+        (("build", "toy.yaml", "--sampler.endpoints", "x"), "it goes with sampler.type openai"),
+        (("build", "toy.yaml", "--sampler", "qwen2_5"), "qwen2_5_vl_7b.yaml"),
+        (("build", "toy.yaml", "--prompt.min_pixels", "9000", "--prompt.max_pixels", "8000"), "is above"),
         (("build", "toy.yaml", "--shaping.normalisation", "unit_mass"), "use normalisation: none"),
         (("stats", "toy-1.0.0", "first_failur"), "no statistic is named"),
         (("stats", "nowhere"), "nowhere"),
@@ -294,6 +297,15 @@ def test_bytes_that_changed_on_disk_are_told_by_file(home: Path, tmp_path: Path,
     assert run.returncode == 2, run.stdout
     assert run.stderr.startswith("solar-rl: hurt") and table in run.stderr and "validate" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_the_current_folder_can_be_built_into(home: Path, tmp_path: Path) -> None:
+    run = solar("build", home / "toy.yaml", "--out", ".", cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path / "manifest.json").is_file()
+    again = solar("build", home / "toy.yaml", "--out", ".", cwd=tmp_path)
+    assert "nothing changed" in again.stdout
+    assert not list(tmp_path.glob(".*")), "its lock lies beside it"
 
 
 def test_a_damaged_build_is_built_again(home: Path) -> None:
