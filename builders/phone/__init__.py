@@ -15,7 +15,8 @@ from solar_rl.schema import Episode, Reject, Step
 from .draw import BUCKETS, EpisodeSpec, PhoneOptions, Shot, draw_episode
 from .env import PhoneEnv, expert_action, make_environment
 from .goals import Goal
-from .render import render
+from .listing import screen_list
+from .render import pixels, render
 from .templates import TEMPLATES
 from .widgets import screen_text
 
@@ -64,7 +65,7 @@ BUILDER = PhoneBuilder
 def build_episode(options: PhoneOptions, index: int) -> Episode:
     """Draw one episode and render its screens."""
     spec, shots = draw_episode(options, index)
-    steps = tuple(_step(place, shot, options.scale) for place, shot in enumerate(shots))
+    steps = tuple(_step(place, shot, options) for place, shot in enumerate(shots))
     return Episode(
         spec.episode_id,
         "phone",
@@ -77,17 +78,19 @@ def build_episode(options: PhoneOptions, index: int) -> Episode:
     )
 
 
-def _step(place: int, shot: Shot, scale: float) -> Step:
-    picture = render(shot.tree, scale)
+def _step(place: int, shot: Shot, options: PhoneOptions) -> Step:
+    picture = render(shot.tree, options.scale) if options.pictures else None
+    width, height = pixels(options.scale)
+    text = screen_list(shot.tree) if options.text == "list" else screen_text(shot.tree, options.scale)
     shown = shot.demonstration
     return Step(
         place,
         shown.action,
-        picture.width,
-        picture.height,
+        width,
+        height,
         shown.instruction,
         picture,
-        screen_text(shot.tree, scale),
+        text,
         shot.app,
         shown.target_box,
         shown.candidate_boxes,

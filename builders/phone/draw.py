@@ -25,8 +25,6 @@ Bucket = Literal["short", "long", "super_long"]
 BUCKETS: dict[Bucket, tuple[int, int]] = {"short": (2, 5), "long": (6, 14), "super_long": (15, 40)}
 """Fewest and most steps of a bucket, the last ``finished`` included. [ours]"""
 _TRIES = 500
-_BY_NAME = 0.3
-"""Share of episodes whose expert opens apps by name instead of looking for the icon."""
 _CANNOT = 0.08
 """Share of the short goals that can't be reached and must be declared so."""
 
@@ -58,6 +56,15 @@ class PhoneOptions(Config):
     """Every goal that needs one of these apps belongs to the test split."""
     unseen_templates: tuple[str, ...] = ()
     """Every goal made from one of these templates (such as clock.alarm) belongs to the test split."""
+    templates: tuple[str, ...] = ()
+    """Draw goals from these templates alone (default: all)."""
+    by_name: float = Field(default=0.3, ge=0, le=1)
+    """Share of episodes whose expert opens apps by name instead of looking for the icon."""
+    text: Literal["tree", "list"] = "tree"
+    """The screen as text: the whole tree of widgets, or a short list of what it says and what can be touched, with
+    the very points that the expert then touches."""
+    pictures: bool = True
+    """Whether screens are drawn; without, there is only their text."""
     only: Split | None = None
     """Draw goals of this split alone, such as test to measure on goals that no training split has."""
 
@@ -69,7 +76,12 @@ class PhoneOptions(Config):
             raise ValueError("validation_share and test_share are more than 1 together")
         if not self.ranges():
             raise ValueError("no bucket with a weight has steps between min_steps and max_steps")
-        for given, known in ((self.unseen_apps, APPS), (self.unseen_templates, TEMPLATES)):
+        known_names = (
+            (self.unseen_apps, APPS),
+            (self.unseen_templates, TEMPLATES),
+            (self.templates, TEMPLATES),
+        )
+        for given, known in known_names:
             for name in given:
                 if name not in known:
                     raise ValueError(f"'{name}' is none of {', '.join(sorted(known))}")
@@ -93,6 +105,7 @@ class EpisodeSpec:
     moved: bool = False
     by_name: bool = False
     max_steps: int = 80
+    listed: bool = False
 
     def phone(self) -> Phone:
         """Make the phone in its initial state."""
@@ -125,7 +138,7 @@ def draw_episode(options: PhoneOptions, index: int) -> tuple[EpisodeSpec, list[S
     low, high = ranges[bucket]
     phone = Phone(phone_seed)
     for _ in range(_TRIES):
-        goal = draw_goal(phone, rng, bucket)
+        goal = draw_goal(phone, rng, bucket, options.templates or tuple(TEMPLATES))
         split = split_of(goal, options)
         if options.only not in (None, split):
             continue
@@ -136,7 +149,8 @@ def draw_episode(options: PhoneOptions, index: int) -> tuple[EpisodeSpec, list[S
             split,
             options.popup_rate,
             options.moved == "always" or (options.moved == "test" and split == "test"),
-            rng.random() < _BY_NAME,
+            rng.random() < options.by_name,
+            listed=options.text == "list",
         )
         shots = list(rollout(spec, high + 1))
         if low <= len(shots) <= high:
@@ -148,17 +162,18 @@ def draw_episode(options: PhoneOptions, index: int) -> tuple[EpisodeSpec, list[S
     )
 
 
-def draw_goal(phone: Phone, rng: Random, bucket: Bucket) -> Goal:
-    """Draw a goal of about the bucket's length from what is on the phone."""
+def draw_goal(phone: Phone, rng: Random, bucket: Bucket, templates: Sequence[str]) -> Goal:
+    """Draw a goal of about the bucket's length from what is on the phone, made from some templates."""
+    able = tuple(name for name in templates if name not in INFEASIBLE)
     if bucket == "short":
         cannot = rng.random() < _CANNOT
-        names = INFEASIBLE if cannot else tuple(n for n in TEMPLATES if n not in INFEASIBLE)
-        return Goal((_part(phone, rng, names, 1),))
-    able = tuple(name for name in TEMPLATES if name not in INFEASIBLE)
+        names = tuple(name for name in INFEASIBLE if name in templates) if cannot else able
+        return Goal((_part(phone, rng, names or able, 1),))
     if bucket == "long":
         count, size = rng.choice(((1, 1), (1, 2), (1, 4), (2, 1)))
     else:
         count, size = rng.choice(((1, 7), (2, 4), (3, 1), (3, 2), (4, 1), (4, 2), (5, 1)))
+    count = min(count, len({name.partition(".")[0] for name in able}))
     parts: list[Part] = []
     while len(parts) < count:
         used = {part.app for part in parts}
@@ -181,7 +196,7 @@ def rollout(spec: EpisodeSpec, limit: int) -> Iterator[Shot]:
     task = Task(phone, spec.goal)
     for _ in range(limit):
         task.watch(phone)
-        shown = demonstrate(phone, task, by_name=spec.by_name)
+        shown = demonstrate(phone, task, by_name=spec.by_name, listed=spec.listed)
         yield Shot(phone.screen.tree, phone.front.name, shown)
         if shown.action.action_type == "finished":
             return

@@ -14,8 +14,9 @@ from solar_rl.errors import InputError
 from .draw import Bucket, EpisodeSpec, PhoneOptions, draw_episode
 from .expert import Demonstration, demonstrate
 from .goals import Task
+from .listing import screen_list
 from .phone import Phone
-from .render import render
+from .render import pixels, render
 from .widgets import screen_text, visible
 
 ANY = "any"
@@ -87,11 +88,11 @@ class PhoneEnv(Environment):
 
     def observe(self) -> Observation:
         """Return what can be seen now."""
-        tree = self.phone.screen.tree
-        shot = render(tree, self.options.scale)
+        tree, scale = self.phone.screen.tree, self.options.scale
+        shot = render(tree, scale) if self.options.pictures else None
         boxes = tuple(seen.box.unit() for seen in visible(tree))
-        text = screen_text(tree, self.options.scale)
-        return Observation(self.goal, shot, text, shot.width, shot.height, boxes)
+        text = screen_list(tree) if self.options.text == "list" else screen_text(tree, scale)
+        return Observation(self.goal, shot, text, *pixels(scale), boxes)
 
     @property
     def goal(self) -> str:
@@ -122,7 +123,7 @@ class PhoneEnv(Environment):
         """
         phone, task = deepcopy((self.phone, self.task))
         for taken in range(1, self.spec.max_steps + 1):
-            action = demonstrate(phone, task, by_name=self.spec.by_name).action
+            action = demonstrate(phone, task, by_name=self.spec.by_name, listed=self.spec.listed).action
             if action.action_type == "finished":
                 return taken
             phone.act(action)
@@ -144,4 +145,4 @@ def make_environment(options: Mapping[str, Any]) -> PhoneEnv:
 
 def expert_action(env: PhoneEnv) -> Demonstration:
     """Return what the expert does next in this environment, from any state."""
-    return demonstrate(env.phone, env.task, by_name=env.spec.by_name)
+    return demonstrate(env.phone, env.task, by_name=env.spec.by_name, listed=env.spec.listed)

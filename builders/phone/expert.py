@@ -12,6 +12,7 @@ from solar_rl.actions import Action, Box
 
 from .apps import App, Intent
 from .goals import Look, Task, shows
+from .listing import listed_point
 from .phone import Phone
 from .widgets import HEIGHT, WIDTH, Rect, Seen, boxes_at, find, hit, visible
 
@@ -28,14 +29,20 @@ class Demonstration(NamedTuple):
     candidate_boxes: tuple[Box, ...] = ()
 
 
-def demonstrate(phone: Phone, task: Task, *, by_name: bool = False) -> Demonstration:
+def demonstrate(phone: Phone, task: Task, *, by_name: bool = False, listed: bool = False) -> Demonstration:
     """Return what the expert does now.
 
     Args:
         phone: The phone in any state.
         task: The goal on it.
         by_name: Whether apps are opened by name rather than by their icon.
+        listed: Whether it touches exactly what the list of the screen names (``listing``), and scrolls without a path.
     """
+    shown = _demonstrate(phone, task, by_name)
+    return _as_listed(phone, shown) if listed else shown
+
+
+def _demonstrate(phone: Phone, task: Task, by_name: bool) -> Demonstration:
     if phone.loading:
         return Demonstration(Action("wait"), "Wait for the page to load")
     if phone.popup is not None:
@@ -51,6 +58,20 @@ def demonstrate(phone: Phone, task: Task, *, by_name: bool = False) -> Demonstra
         assert look is not None, "guide always has an intent"
         return _scroll_to(phone, look.key, "you see it")
     return _perform(phone, intent)
+
+
+def _as_listed(phone: Phone, shown: Demonstration) -> Demonstration:
+    action = shown.action
+    if action.action_type == "scroll":
+        return shown._replace(action=Action("scroll", direction=action.direction))
+    if action.x is None or action.y is None:
+        return shown
+    tree = phone.screen.tree
+    seen = hit(tree, action.x * WIDTH, action.y * HEIGHT)
+    point = listed_point(tree, seen) if seen is not None else None
+    return (
+        shown if point is None else shown._replace(action=Action(action.action_type, x=point[0], y=point[1]))
+    )
 
 
 def _next(phone: Phone, task: Task) -> tuple[App, Look | None] | None:

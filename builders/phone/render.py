@@ -12,7 +12,7 @@ from solar_rl.schema import Screenshot
 
 from .drawings import DRAWINGS
 from .painter import Painter
-from .widgets import Widget
+from .widgets import HEIGHT, WIDTH, Widget
 
 _COLORS = 128
 _FEW = 1 << 13
@@ -33,6 +33,11 @@ def render(tree: Widget, scale: float) -> Screenshot:
     data = io.BytesIO()
     image.save(data, "PNG", compress_level=_LEVEL)
     return Screenshot(data.getvalue(), image.width, image.height)
+
+
+def pixels(scale: float) -> tuple[int, int]:
+    """Return the width and the height of a drawn screen."""
+    return round(WIDTH * scale), round(HEIGHT * scale)
 
 
 def paint(tree: Widget, scale: float) -> Image.Image:
