@@ -132,9 +132,9 @@ def stats(dataset: str, name: str | None, *, rows: int | None, as_json: bool) ->
 def report(folder: Path, *, dry_run: bool) -> None:
     """Write report.html anew."""
     from solar_rl.pipeline.finish import refresh_report
-    from solar_rl.store.dataset import open_dataset
+    from solar_rl.store.dataset import SolarDataset
 
-    path = open_dataset(str(folder)).path / "report.html"
+    path = SolarDataset(folder).path / "report.html"
     if dry_run:
         print(f"would write {path}")
         return

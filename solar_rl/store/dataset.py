@@ -247,6 +247,8 @@ def open_dataset(path_or_repo: str | Path, revision: str | None = None) -> Solar
             hint="a repository is named owner/name or hf://owner/name@revision",
         )
     name, named_revision = repo
+    if not text.startswith("hf://") and Path(text).parent.is_dir():  # a slip of the pen, not a repository
+        raise InputError("no such folder", where=text, hint=f"hf://{text} would be a repository of the Hub")
     snapshot = open_snapshot(name, revision or named_revision, CARDS)
     if not (snapshot.folder / MANIFEST).is_file():
         raise InputError(

@@ -279,7 +279,8 @@ def read_manifest(folder: str | Path) -> Manifest:
     """
     path = Path(folder) / MANIFEST
     if not Path(folder).is_dir():
-        raise InputError("no such dataset folder", where=str(folder))
+        hint = "a folder of this machine is needed: `hf download` brings it" if "hf:" in str(folder) else None
+        raise InputError("no such dataset folder", where=str(folder), hint=hint)
     if not path.is_file():
         begun = (Path(folder) / "data").is_dir()
         hint = (

@@ -321,3 +321,12 @@ def test_a_build_says_what_it_takes_the_place_of(home: Path) -> None:
     run = solar("build", "toy.yaml", "--out", "twice", "--sampler.n", "2", cwd=home)
     assert run.returncode == 0
     assert "took the place of version 1.0.0, build " in run.stderr
+
+
+def test_a_mistyped_folder_is_not_looked_up_on_the_hub(home: Path) -> None:
+    (home / "runs").mkdir()
+    run = solar("query", "runs/nope", "SELECT 1", cwd=home)
+    assert run.returncode == 2
+    assert "runs/nope: no such folder (hf://runs/nope would be" in run.stderr
+    for words in (("report", "hf://owner/name"), ("shape", "hf://owner/name")):
+        assert "a folder of this machine is needed" in solar(*words, cwd=home).stderr

@@ -8,6 +8,7 @@ from lawful_dataset import tables, write_small_dataset
 
 from solar_rl.errors import CheckFailed, InputError
 from solar_rl.store.hub import dataset_release, folder_release, plan_release, publish_release
+from solar_rl.store.hub.names import require_tag
 from solar_rl.store.manifest import describe_files, read_manifest, write_manifest
 
 REPO = "owner/small"
@@ -225,3 +226,33 @@ def test_two_versions_side_by_side_read_as_they_were_built(hub, env, tmp_path):
         folders[f"v{version}"] = folder
     for tag, folder in folders.items():
         assert hub.files(REPO, tag) == files_of(folder)
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "bad tag",
+        "../x",
+        "v1..0",
+        "-v1",
+        "v1.lock",
+        "v1/",
+        "a//b",
+        "v~1",
+        "@",
+        "v1.",
+        "x@{0}",
+        "a/.b",
+        ".v1",
+        "é*",
+    ],
+)
+def test_a_tag_that_git_refuses_is_refused_here(tag):
+    with pytest.raises(InputError, match="a tag can't be named"):
+        require_tag(tag)
+
+
+def test_the_verb_refuses_such_a_tag_with_nothing_sent(hub, solar, built):
+    run = solar("publish", built, "--repo", REPO, "--tag=bad tag", code=2)
+    assert "a tag can't be named 'bad tag'" in run.stderr
+    assert hub.repos == {}
