@@ -17,6 +17,7 @@ from solar_rl import __version__
 from solar_rl.cli_diff import diff
 from solar_rl.cli_hub import publish
 from solar_rl.cli_judging import calibrate, evaluate, parse
+from solar_rl.cli_lab import lab
 from solar_rl.cli_options import DryRun, Json, Out, Overrides, Rows
 from solar_rl.cli_rounds import rounds
 from solar_rl.cli_sampling import sample
@@ -43,6 +44,7 @@ for verb in (
     publish,
     train,
     rounds,
+    lab,
 ):
     app.command(verb)
 

@@ -1,0 +1,36 @@
+"""The verb ``lab`` of the command line: does the method work, measured in closed loop?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from solar_rl.cli_options import DryRun, Out, Overrides
+
+
+def lab(
+    plan: str = "lab",
+    /,
+    *overrides: Overrides,
+    out: Out = None,
+    results: Path | None = None,
+    report_only: bool = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Train every arm from one start on one sampled dataset, measure in closed loop, and write what came of it.
+
+    A small text policy on the built-in phone, CPU only, nothing is downloaded. A killed run goes on where it
+    stopped when the same command is run again.
+
+    Example: `solar-rl lab quick`
+
+    Args:
+        plan: A plan YAML, or the name of a shipped one: quick, lab.
+        overrides: Fields of it, such as --seeds '[0]' or --train.updates 20.
+        out: Folder of the run (default: runs/lab/NAME).
+        results: Write the results as Markdown here too, plots beside it (default: in the folder alone).
+        report_only: Write the results of what is finished, and run nothing.
+        dry_run: Print what would be run.
+    """
+    from solar_rl import commands_lab
+
+    commands_lab.lab(plan, overrides, out, results, report_only=report_only, dry_run=dry_run)

@@ -1,0 +1,71 @@
+"""A whole lab run: prepare, time, train and measure; each part is done once, whatever is killed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from solar_rl.errors import InputError
+from solar_rl.lab.folder import Folder
+from solar_rl.lab.plan import Plan
+from solar_rl.lab.preparing import prepare
+from solar_rl.lab.running import left, measure_start, pilot, run_all
+from solar_rl.pipeline.work import locked
+
+CONFIG = "config.json"
+"""The plan that a folder's results belong to."""
+_SPENT = "spent.json"
+_FREE = {"minutes", "workers", "seeds", "arms"}
+"""Fields that may change between two starts on one folder: they change no run that is finished."""
+
+
+def run_lab(
+    plan: Plan,
+    root: Path,
+    *,
+    say: Callable[[str], None] = lambda line: None,
+    tick: Callable[[int, int], None] = lambda done, total: None,
+) -> Folder:
+    """Do a lab run, or what is left of it.
+
+    Args:
+        plan: What is done.
+        root: Its folder.
+        say: Told what begins.
+        tick: Told how many runs are done, of how many.
+
+    Raises:
+        InputError: The folder holds another plan's results, or another process works there.
+        CheckFailed: A run ended with an error; the same command goes on.
+    """
+    folder = Folder(root)
+    with locked(root):
+        root.mkdir(parents=True, exist_ok=True)
+        _claim(plan, folder)
+        began = time.monotonic()
+        before = float(folder.read(_SPENT) or 0.0)
+        prepare(plan, folder, say)
+        measure_start(plan, folder)
+        spent = before + time.monotonic() - began
+        if folder.read("pilot.json") is None:
+            folder.write(_SPENT, spent)
+        updates = pilot(plan, folder, spent, say)
+        say(f"{len(left(plan, folder))} of {len(plan.runs)} runs to do, {updates} updates each")
+        run_all(plan, folder, updates, lambda rest: tick(len(plan.runs) - rest, len(plan.runs)))
+    return folder
+
+
+def _claim(plan: Plan, folder: Folder) -> None:
+    """Make sure that the folder is this plan's."""
+    ours = plan.model_dump(mode="json", exclude=_FREE)
+    there = folder.read(CONFIG)
+    if there is None:
+        folder.write(CONFIG, ours)
+    elif there != ours:
+        names = ", ".join(sorted(key for key in ours | there if ours.get(key) != there.get(key)))
+        raise InputError(
+            f"the folder holds results of another plan: {names} differ",
+            where=str(folder.root),
+            hint="use --out with another folder",
+        )

@@ -1,0 +1,128 @@
+"""What a lab run does, as a YAML file: the phone, the policy, the budget, the arms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from solar_rl.config import Config, override, validate_config
+from solar_rl.lab.arms import ARMS
+from solar_rl.shipped import shipped_path
+from solar_rl.yaml_file import read_yaml
+
+
+class WarmPlan(Config):
+    """The warm start: supervised fine-tuning of random weights on demonstrations."""
+
+    updates: int = Field(ge=1)
+    """Most updates."""
+    rows: int = Field(ge=1)
+    """Steps an update."""
+    learning_rate: float = Field(gt=0)
+    """Its learning rate."""
+    every: int = Field(ge=1)
+    """A checkpoint every so many updates."""
+    target: float = Field(default=0.6, gt=0, le=1)
+    """The checkpoint whose held-out step accuracy is nearest to this is the start of every arm."""
+
+
+class TrainPlan(Config):
+    """What all arms share. Sequences an update and the learning rate are the same for every arm."""
+
+    rows: int = Field(ge=1)
+    """Sequences an update; SFT has rows / n steps, as many as its siblings have groups."""
+    updates: int | None = Field(default=None, ge=1)
+    """Updates a run (default: from a timed pilot, so that the whole fits ``minutes``)."""
+    most: int = Field(default=400, ge=1)
+    """The pilot sets at most so many."""
+    least: int = Field(default=20, ge=1)
+    """The pilot sets at least so many."""
+    learning_rate: float = Field(gt=0)
+    """Of every arm."""
+    checkpoints: int = Field(default=4, ge=1)
+    """Times a run is measured, the last at its end."""
+    keys: dict[str, Any] = {}
+    """More keys for every recipe."""
+
+
+class MeasurePlan(Config):
+    """What is measured: recorded held-out steps, and episodes in closed loop."""
+
+    episodes: int = Field(ge=1)
+    """Held-out recorded episodes, answered greedily step by step at every checkpoint."""
+    unseen: int = Field(default=0, ge=0)
+    """The same of an app, and of templates, that training left out; at the end alone."""
+    closed: dict[Literal["short", "long", "super_long"], int]
+    """Episodes in closed loop by length, at the end."""
+    max_steps: dict[str, int]
+    """Answers after which an episode in closed loop is over."""
+    first_seed: int = 0
+    """First of the closed-loop episodes: a confirmation takes fresh ones."""
+    batch: int = Field(default=64, ge=1)
+    """Answers that are generated side by side."""
+
+
+class Plan(Config):
+    """A lab run."""
+
+    name: str
+    """Its name."""
+    minutes: float = Field(gt=0)
+    """What the whole is to take on ``workers`` cores."""
+    workers: int = Field(default=2, ge=1)
+    """Processes side by side, each with one thread."""
+    seed: int = Field(default=0, ge=0)
+    """Seed of the phones, of the weights and of the build."""
+    phone: dict[str, Any]
+    """Options of the phone builder."""
+    demonstrations: int = Field(ge=1)
+    """Episodes of the warm start."""
+    sampled: int = Field(ge=1)
+    """Episodes of which candidates are sampled; others than the warm start's."""
+    n: int = Field(default=8, ge=2)
+    """Candidates a step."""
+    size: dict[str, int] = {}
+    """Fields of ``train.tiny_text.Size``."""
+    policy_seed: int = Field(default=0, ge=0)
+    """Seed of the random weights."""
+    warm: WarmPlan
+    train: TrainPlan
+    measure: MeasurePlan
+    seeds: tuple[int, ...]
+    """Seeds of training."""
+    arms: tuple[str, ...] = tuple(ARMS)
+    """Which arms."""
+
+    @field_validator("arms")
+    @classmethod
+    def _are_known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if name not in ARMS:
+                raise ValueError(f"'{name}' is no arm; there is: {', '.join(ARMS)}")
+        return value
+
+    @property
+    def runs(self) -> list[tuple[str, int]]:
+        """Return every (arm, seed), seed by seed, so that a run that was cut off has whole pairs."""
+        return [(arm, seed) for seed in self.seeds for arm in self.arms]
+
+
+def load_plan(plan: str, overrides: Mapping[str, str] | None = None) -> Plan:
+    """Read a plan.
+
+    Args:
+        plan: A YAML file, or the name of a shipped one: quick, lab.
+        overrides: Dotted fields and their YAML values.
+
+    Raises:
+        InputError: No such plan.
+        ConfigError: A field is wrong.
+    """
+    path = Path(plan) if Path(plan).is_file() else shipped_path("recipes", "lab", f"{plan}.yaml")
+    data = {"name": path.stem, **read_yaml(path)}
+    given = dict(overrides or {})
+    override(data, given)
+    return validate_config(Plan, data, where=str(path), overrides=tuple(given))

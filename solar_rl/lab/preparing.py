@@ -1,0 +1,159 @@
+"""Make what all arms share: demonstrations, a policy that has learned from them, and one sampled dataset."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from solar_rl.config import DatasetConfig, validate_config
+from solar_rl.lab.arms import ALIGNMENTS
+from solar_rl.lab.asking import prompt_block, sampler_block
+from solar_rl.lab.folder import Folder
+from solar_rl.lab.measuring import Examiner
+from solar_rl.lab.plan import Plan
+from solar_rl.lab.training import train
+from solar_rl.pipeline import build
+from solar_rl.store.dataset import open_dataset
+from solar_rl.store.manifest import MANIFEST
+
+Say = Callable[[str], None]
+SAMPLED_SEED = 500_000
+"""Seed of the sampled phones, beside the plan's; the warm start has the plan's own."""
+
+
+def dataset_config(plan: Plan, name: str, episodes: int, seed: int, **blocks: Any) -> DatasetConfig:
+    """Describe a dataset of the lab's phone: training goals, screens as a short list.
+
+    Args:
+        plan: The lab run.
+        name: Name of the dataset.
+        episodes: How many.
+        seed: Seed of the phones.
+        blocks: More blocks of the config, such as sampler.
+    """
+    options = {**plan.phone, "episodes": episodes, "seed": seed, "only": "train"}
+    data = {
+        "name": name,
+        "seed": plan.seed,
+        "source": {"builder": "phone", "options": options, "screen_hash": False},
+        "prompt": prompt_block(),
+        "preview_rows": 0,
+        **blocks,
+    }
+    return validate_config(DatasetConfig, data, where=f"lab: {name}")
+
+
+def prepare(plan: Plan, folder: Folder, say: Say) -> None:
+    """Make everything up to the dataset versions; what is there already is kept.
+
+    Args:
+        plan: The lab run.
+        folder: Where it goes.
+        say: Told what begins.
+    """
+    demonstrations(plan, folder, say)
+    policy(plan, folder, say)
+    warm_start(plan, folder, say)
+    versions(plan, folder, say)
+
+
+def demonstrations(plan: Plan, folder: Folder, say: Say) -> None:
+    """Build the dataset that the warm start learns from: recorded actions, no candidates worth the name."""
+    if (folder.demonstrations / MANIFEST).is_file():
+        return
+    say(f"demonstrations: {plan.demonstrations} episodes")
+    sampler = {"type": "scripted", "n": 1, "error_rate": 0.0}
+    config = dataset_config(plan, "demonstrations", plan.demonstrations, plan.seed, sampler=sampler)
+    build(config, folder.demonstrations)
+
+
+def policy(plan: Plan, folder: Folder, say: Say) -> None:
+    """Make the policy with random weights, its tokenizer trained on the demonstrations' texts."""
+    from solar_rl.train.tiny_text import Size, make_text_policy
+
+    if (folder.random / "config.json").is_file():
+        return
+    say("a policy with random weights")
+    corpus = list(_texts(folder.demonstrations))
+    made = folder.random.with_name("random.tmp")
+    make_text_policy(made, corpus, size=Size(**plan.size), seed=plan.policy_seed)
+    made.rename(folder.random)
+
+
+def _texts(dataset: Path) -> Iterator[str]:
+    """Yield goals, screens as the prompt shows them, and answers."""
+    source = open_dataset(dataset)
+    yield from source.table("episodes", "train").collect(engine="in-memory")["goal"]
+    screens = source.table("steps", "train").collect(engine="in-memory")["screen_text"]
+    yield from (text.replace("\n", "\n ") for text in screens)
+    yield from source.table("candidates", "train").collect(engine="in-memory")["completion"]
+
+
+def warm_start(plan: Plan, folder: Folder, say: Say) -> None:
+    """Fine-tune on the demonstrations, and keep the checkpoint whose step accuracy is nearest to the target."""
+    if folder.read("start.json") is not None:
+        return
+    warm = plan.warm
+    say(f"warm start: {warm.updates} updates of {warm.rows} steps")
+    if not (folder.warming / "training.json").is_file():
+        keys = {
+            "dataset": str(folder.demonstrations),
+            "model_name_or_path": str(folder.random),
+            "output_dir": str(folder.warming),
+            "rows_per_update": warm.rows,
+            "per_device_train_batch_size": warm.rows,
+            "max_steps": warm.updates,
+            "learning_rate": warm.learning_rate,
+            "warmup_steps": min(100, warm.updates // 10),
+            "seed": plan.seed,
+            "logging_steps": warm.every,
+            "save_strategy": "steps",
+            "save_steps": warm.every,
+        }
+        begun = checkpoints(folder.warming)  # of a run that was killed
+        keys |= {"resume_from_checkpoint": str(begun[-1])} if begun else {}
+        train("phone_cpu/baseline_sft", keys, folder.root / "warming.log")
+    examiner = Examiner(plan)
+    tried = []
+    for checkpoint in checkpoints(folder.warming):
+        found = examiner.steps(checkpoint)
+        tried.append({"updates": updates_of(checkpoint), "step_accuracy": found["step_accuracy"]})
+        say(f"  {tried[-1]['updates']} updates: step accuracy {found['step_accuracy']:.3f}")
+        if found["step_accuracy"] >= warm.target:
+            break
+    best = min(tried, key=lambda one: abs(one["step_accuracy"] - warm.target))
+    chosen = folder.warming / f"checkpoint-{best['updates']}"
+    shutil.rmtree(folder.start, ignore_errors=True)
+    shutil.copytree(chosen, folder.start)
+    folder.write("start.json", {"chosen": best, "tried": tried})
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """List the checkpoints of a training run, oldest first."""
+    return sorted(folder.glob("checkpoint-*"), key=updates_of)
+
+
+def updates_of(checkpoint: Path) -> int:
+    """Return after how many updates a checkpoint was saved."""
+    return int(checkpoint.name.partition("-")[2])
+
+
+def versions(plan: Plan, folder: Folder, say: Say) -> None:
+    """Sample candidates with the start policy once, and shape a version for each alignment."""
+    sampler = sampler_block(folder.start, plan.n, plan.measure.batch)
+    for number, alignment in enumerate(ALIGNMENTS):
+        if (folder.dataset(alignment) / MANIFEST).is_file():
+            continue  # whatever changed in the code since: all runs read one dataset
+        say(f"dataset version {alignment}")
+        config = dataset_config(
+            plan,
+            "sampled",
+            plan.sampled,
+            plan.seed + SAMPLED_SEED,
+            sampler=sampler,
+            version=f"1.{number}.0",
+            shaping={"alignment": alignment},
+        )
+        build(config, folder.dataset(alignment))  # the candidates come from the version beside it

@@ -1,0 +1,216 @@
+"""Train and measure the runs of a lab, several processes side by side, each run once whatever is killed."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from solar_rl.errors import CheckFailed
+from solar_rl.lab.arms import ARMS
+from solar_rl.lab.folder import Folder, write_json
+from solar_rl.lab.measuring import UNSEEN, Examiner
+from solar_rl.lab.plan import Plan
+from solar_rl.lab.preparing import checkpoints, updates_of
+from solar_rl.lab.training import train
+
+PLAN, PILOT, START = "plan.json", "pilot.json", "start-measured.json"
+_PILOT_ARM = "step_local_anchor"
+"""The dearest arm: candidates and recorded actions go through the model."""
+_SHARE = 0.92
+"""Share of the time that is planned for; the rest is for what the pilot didn't see."""
+
+
+def run_one(
+    plan: Plan, folder: Folder, arm: str, seed: int, updates: int, examiner: Examiner
+) -> dict[str, Any]:
+    """Train one arm with one seed, measure its checkpoints and its end, and keep the figures.
+
+    Args:
+        plan: The lab run.
+        folder: Its folder, with the start policy and the dataset versions.
+        arm: A key of ``ARMS``.
+        seed: Seed of training: the order of the groups.
+        updates: Updates.
+        examiner: Who measures.
+    """
+    place = folder.run(arm, seed)
+    shutil.rmtree(place, ignore_errors=True)
+    began = time.monotonic()
+    trained = place / "policy"
+    keys = training_keys(plan, folder, arm, seed, updates, trained)
+    learned = train(ARMS[arm].recipe, keys, place / "training.log")
+    seconds = time.monotonic() - began
+    if learned:
+        curve = [{"updates": updates_of(point), **examiner.steps(point)} for point in checkpoints(trained)]
+    else:  # nothing to compare: the policy stays what it was
+        trained = folder.start
+        curve = [{"updates": updates, **examiner.steps(trained)}]
+    result = {
+        "arm": arm,
+        "seed": seed,
+        "updates": updates,
+        "learned": learned,
+        "seconds_training": seconds,
+        "curve": curve,
+        "unseen": {name: examiner.steps(trained, name) for name in UNSEEN if plan.measure.unseen},
+        "closed_loop": examiner.closed_loop(trained),
+        "seconds": time.monotonic() - began,
+    }
+    for point in checkpoints(trained):
+        shutil.rmtree(point)
+    write_json(folder.result(arm, seed), result)
+    return result
+
+
+def training_keys(
+    plan: Plan, folder: Folder, arm: str, seed: int, updates: int, output: Path
+) -> dict[str, Any]:
+    """Return what a run says otherwise than its recipe: the budget, which is the same for every arm."""
+    given, recipe = plan.train, ARMS[arm]
+    rows = given.rows // plan.n if arm == "sft" else given.rows
+    every = max(1, math.ceil(updates / given.checkpoints))
+    keys: dict[str, Any] = {
+        "dataset": str(folder.dataset(recipe.alignment)),
+        "model_name_or_path": str(folder.start),
+        "output_dir": str(output),
+        "rows_per_update": rows,
+        "per_device_train_batch_size": rows,
+        "max_steps": updates,
+        "learning_rate": given.learning_rate,
+        "seed": seed,
+        "logging_steps": every,
+        "save_strategy": "steps",
+        "save_steps": every,
+        "save_only_model": True,
+    }
+    if arm != "sft":
+        keys |= {"num_generations": plan.n, "off_policy": "behaviour", "margin_groups": 0, "collapse": "warn"}
+    return keys | given.keys | recipe.keys
+
+
+def pilot(plan: Plan, folder: Folder, spent: float, say: Callable[[str], None]) -> int:
+    """Return the updates a run that fit the plan's time, from a timed pilot; measured once a lab run.
+
+    Args:
+        plan: The lab run.
+        folder: Its folder.
+        spent: Seconds that preparing took.
+        say: Told what was measured.
+    """
+    if plan.train.updates is not None:
+        return plan.train.updates
+    known = folder.read(PILOT)
+    if known is not None:
+        return int(known["updates"])
+    examiner, place = Examiner(plan), folder.root / "pilot"
+    times = []
+    for updates in (2, 12):
+        shutil.rmtree(place, ignore_errors=True)
+        began = time.monotonic()
+        keys = training_keys(plan, folder, _PILOT_ARM, 0, updates, place) | {"save_strategy": "no"}
+        train(ARMS[_PILOT_ARM].recipe, keys, folder.root / "pilot.log")
+        times.append(time.monotonic() - began)
+    update = (times[1] - times[0]) / 10
+    begin = max(0.0, times[0] - 2 * update)
+    examiner.steps(place)
+    began = time.monotonic()
+    examiner.steps(place)
+    steps = time.monotonic() - began
+    for name in UNSEEN if plan.measure.unseen else ():
+        examiner.steps(place, name)
+    unseen = time.monotonic() - began - steps
+    began = time.monotonic()
+    examiner.closed_loop(place)
+    closed = time.monotonic() - began
+    shutil.rmtree(place)
+    fixed = begin + plan.train.checkpoints * steps + unseen + closed
+    each = (plan.minutes * 60 * _SHARE - spent) * plan.workers / len(plan.runs)
+    fitting = int((each - fixed) / update)
+    updates = min(max(fitting, plan.train.least), plan.train.most)
+    folder.write(
+        PILOT,
+        {
+            "updates": updates,
+            "fitting": fitting,
+            "seconds": {"update": update, "begin": begin, "steps": steps, "unseen": unseen, "closed": closed},
+            "preparing": spent,
+        },
+    )
+    say(f"pilot: {update:.2f} s an update, {fixed:.0f} s a run beside them: {updates} updates a run")
+    return updates
+
+
+def measure_start(plan: Plan, folder: Folder) -> None:
+    """Measure the policy that every arm starts from, once."""
+    if folder.read(START) is not None:
+        return
+    examiner = Examiner(plan)
+    found = examiner.steps(folder.start)
+    unseen = {name: examiner.steps(folder.start, name) for name in UNSEEN if plan.measure.unseen}
+    folder.write(START, {"steps": found, "unseen": unseen, "closed_loop": examiner.closed_loop(folder.start)})
+
+
+def left(plan: Plan, folder: Folder) -> list[tuple[str, int]]:
+    """Return the runs that have no result yet."""
+    return [(arm, seed) for arm, seed in plan.runs if not folder.result(arm, seed).is_file()]
+
+
+def work(plan: Plan, folder: Folder, updates: int) -> None:
+    """Do runs that nobody else does, until none is left: what one process of several does."""
+    examiner = Examiner(plan)
+    for arm, seed in plan.runs:
+        place = folder.run(arm, seed)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(f"{place}.lock", timeout=0):
+                if not folder.result(arm, seed).is_file():
+                    run_one(plan, folder, arm, seed, updates, examiner)
+        except Timeout:  # another process has it
+            continue
+
+
+def run_all(plan: Plan, folder: Folder, updates: int, tick: Callable[[int], None]) -> None:
+    """Do what is left with as many processes as the plan says.
+
+    Args:
+        plan: The lab run.
+        folder: Its folder.
+        updates: Updates a run.
+        tick: Told now and then how many runs are left.
+
+    Raises:
+        CheckFailed: A process ended with an error.
+    """
+    folder.write(PLAN, {"plan": plan.model_dump(mode="json"), "updates": updates})
+    if plan.workers == 1:
+        for arm, seed in left(plan, folder):
+            run_one(plan, folder, arm, seed, updates, Examiner(plan))
+            tick(len(left(plan, folder)))
+        return
+    env = os.environ | {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    command = [sys.executable, "-m", "solar_rl.lab.worker", str(folder.root)]
+    with (folder.root / "workers.log").open("ab") as log:
+        workers = [subprocess.Popen(command, env=env, stdout=log, stderr=log) for _ in range(plan.workers)]
+        try:
+            while any(worker.poll() is None for worker in workers):
+                tick(len(left(plan, folder)))
+                time.sleep(1.0)
+        finally:
+            for worker in workers:
+                worker.terminate()
+    tick(len(left(plan, folder)))
+    if left(plan, folder):
+        raise CheckFailed(
+            "a process of the lab ended with an error",
+            where=str(folder.root / "workers.log"),
+            hint="run the same command again: it goes on with what is left",
+        )

@@ -1,0 +1,73 @@
+"""Plans, arms and the command line of the lab."""
+
+import pytest
+
+from solar_rl.cli import main
+from solar_rl.errors import ConfigError
+from solar_rl.lab import load_plan
+from solar_rl.lab.arms import ALIGNMENTS, ARMS, BASELINES
+from solar_rl.lab.folder import Folder
+from solar_rl.lab.measuring import seen_templates
+from solar_rl.lab.running import training_keys
+from solar_rl.lab.training import as_words
+from solar_rl.train.keys import read_settings
+from solar_rl.train.launch import check_rows, find_recipe
+
+
+@pytest.mark.parametrize("name", ["quick", "lab"])
+def test_shipped_plans_are_read(name):
+    plan = load_plan(name)
+    assert plan.arms == tuple(ARMS)
+    assert len(plan.runs) == len(plan.arms) * len(plan.seeds)
+
+
+def test_the_lab_keeps_to_its_limits():
+    plan = load_plan("lab")
+    assert len(plan.seeds) >= 5
+    assert plan.train.rows <= 32
+    assert plan.minutes <= 90
+    assert set(BASELINES) < set(plan.arms)
+
+
+def test_an_unknown_arm_is_refused():
+    with pytest.raises(ConfigError, match="no arm"):
+        load_plan("quick", {"arms": "[sparse, magic]"})
+
+
+def test_runs_go_seed_by_seed_so_that_a_cut_leaves_pairs():
+    plan = load_plan("quick", {"arms": "[sft, sparse]", "seeds": "[3, 4]"})
+    assert plan.runs == [("sft", 3), ("sparse", 3), ("sft", 4), ("sparse", 4)]
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_every_arm_has_the_same_budget_and_fits_its_recipe(arm, tmp_path):
+    plan = load_plan("lab")
+    keys = training_keys(plan, Folder(tmp_path), arm, 3, 40, tmp_path)
+    settings = read_settings(find_recipe(ARMS[arm].recipe), as_words(keys))
+    check_rows(settings, arm, 1)
+    assert settings["max_steps"] == "40"
+    assert float(settings["learning_rate"]) == plan.train.learning_rate
+    groups = int(settings["rows_per_update"]) // (1 if arm == "sft" else plan.n)
+    assert groups == plan.train.rows // plan.n  # contexts an update
+
+
+def test_arms_differ_in_their_recipe_or_their_version_of_the_dataset():
+    assert len({(arm.recipe, arm.alignment) for arm in ARMS.values()}) == len(ARMS) == 11
+    assert {arm.alignment for arm in ARMS.values()} == set(ALIGNMENTS)
+
+
+def test_held_out_goals_are_of_what_training_has():
+    phone = {
+        "templates": ["shop.cart", "notes.pin", "notes.tick"],
+        "unseen_apps": ["shop"],
+        "unseen_templates": ["notes.pin"],
+    }
+    assert seen_templates(phone) == ["notes.tick"]
+
+
+def test_a_dry_run_says_what_would_run(capsys, tmp_path):
+    with pytest.raises(SystemExit) as left:
+        main(["lab", "quick", "--seeds", "[0]", "--dry-run", "--out", str(tmp_path / "x")])
+    assert left.value.code == 0
+    assert "11 arms x 1 seeds = 11 runs" in capsys.readouterr().out
+    assert not (tmp_path / "x").exists()

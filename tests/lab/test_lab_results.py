@@ -1,0 +1,62 @@
+"""What is written of a lab run: every figure from its runs, nothing claimed that isn't there."""
+
+from types import SimpleNamespace
+
+import pytest
+from made_up import finished_lab
+
+from solar_rl.errors import InputError
+from solar_rl.lab.folder import Folder
+from solar_rl.lab.plan import load_plan
+from solar_rl.lab.results import write_results
+
+PROGRESS = {"sparse": 0.4, "step_local": 0.4, "sft": 0.4, "step_local_anchor": 0.4, "log_step": 0.5}
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """A dataset's manifest, of which the counts alone are read."""
+    monkeypatch.setattr(
+        "solar_rl.store.manifest.read_manifest", lambda folder: SimpleNamespace(counts={"steps": 321})
+    )
+
+
+def test_results_hold_the_figures_and_the_claim(tmp_path, counted):
+    plan, folder = finished_lab(tmp_path / "lab", PROGRESS)
+    text = write_results(plan, folder, tmp_path / "docs" / "results.md", "solar-rl lab quick").read_text()
+    assert "every interval above 0: log_step." in text
+    assert "**+0.100 [+0.100, +0.100]**" in text
+    assert "`solar-rl lab quick`" in text
+    assert "0.58 to 0.60" in text  # the paper's own, in a column that says so
+    assert "paper: High Super Long" in text
+    assert (tmp_path / "docs" / "images" / "lab_quick_forest.svg").is_file()
+    assert (tmp_path / "docs" / "images" / "lab_quick_curves.svg").is_file()
+
+
+def test_no_claim_where_nothing_wins(tmp_path, counted):
+    plan, folder = finished_lab(tmp_path / "lab", PROGRESS | {"log_step": 0.4})
+    text = write_results(plan, folder, tmp_path / "results.md", "x").read_text()
+    assert "every interval above 0: none." in text
+
+
+def test_an_unfinished_lab_says_so(tmp_path, counted):
+    plan, folder = finished_lab(tmp_path / "lab", PROGRESS)
+    folder.result("sft", 1).unlink()
+    text = write_results(plan, folder, tmp_path / "results.md", "x").read_text()
+    assert "Unfinished: 9 of 10 runs" in text
+
+
+def test_a_section_is_replaced_and_the_rest_stays(tmp_path, counted):
+    plan, folder = finished_lab(tmp_path / "lab", PROGRESS)
+    out = tmp_path / "results.md"
+    out.write_text("# Results\n\nwritten by hand\n")
+    once = write_results(plan, folder, out, "first command").read_text()
+    twice = write_results(plan, folder, out, "second command").read_text()
+    assert once.startswith("# Results\n\nwritten by hand")
+    assert "first command" not in twice
+    assert twice.count("<!-- lab quick -->") == 1
+
+
+def test_no_results_without_runs(tmp_path):
+    with pytest.raises(InputError, match="no run is finished"):
+        write_results(load_plan("quick"), Folder(tmp_path), tmp_path / "results.md", "x")
