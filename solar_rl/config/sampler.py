@@ -9,6 +9,17 @@ from pydantic import Field, field_validator, model_validator
 
 from solar_rl.config.base import SPEED_ONLY, Config
 
+FORMS = (
+    "response_format",
+    "structured_outputs",
+    "guided_json",
+    "guided_regex",
+    "guided_choice",
+    "guided_grammar",
+    "grammar",
+)
+"""Fields of a call by which servers hold answers to a form: OpenAI's, vLLM's new and old ones, llama.cpp's."""
+
 
 class AnySampler(Config):
     """What every sampler has."""
@@ -132,7 +143,8 @@ class OpenAISampler(AnySampler):
     seed_bits: int = Field(default=63, ge=16, le=63)
     """Bits of the seed that are sent, the low ones: 31 for servers that read no more, or read it as a float. [ours]"""
     extra_body: dict[str, Any] = {}
-    """More fields of every call, such as {"top_k": -1}."""
+    """More fields of every call, such as {"top_k": -1}. One that holds answers to a form, such as response_format,
+    needs ``logprobs`` false: what a server then gives are not the model's own."""
     in_flight: int = Field(default=64, ge=1, json_schema_extra=SPEED_ONLY)
     """Calls at once, all servers together."""
     timeout: float = Field(default=600.0, gt=0, json_schema_extra=SPEED_ONLY)
@@ -143,6 +155,16 @@ class OpenAISampler(AnySampler):
     """Price of a million prompt tokens, for the cost that is printed."""
     completion_price: float = Field(default=0.0, ge=0, json_schema_extra=SPEED_ONLY)
     """Price of a million tokens of answers."""
+
+    @model_validator(mode="after")
+    def _no_log_probs_of_a_form(self) -> Self:
+        forms = [name for name in FORMS if name in self.extra_body]
+        if forms and self.logprobs:
+            raise ValueError(
+                f"extra_body.{forms[0]} lets only some tokens be drawn, so log-probs would not be the model's: "
+                "set logprobs to false"
+            )
+        return self
 
     @field_validator("endpoints", mode="before")
     @classmethod

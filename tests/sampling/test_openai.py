@@ -274,6 +274,17 @@ def test_an_address_holds_no_key_and_is_one(address):
     assert "pass@" not in str(caught.value)
 
 
+def test_answers_held_to_a_form_have_no_log_probs_that_training_could_take_for_the_model_s():
+    form = {"response_format": {"type": "json_object"}}
+    with pytest.raises(ValueError, match=r"extra_body\.response_format .* set logprobs to false"):
+        OpenAISampler(model="m", extra_body=form)
+    server = ChatServer()
+    found, _ = ask(server, extra_body=form, logprobs=False)
+    assert all(body["response_format"] == {"type": "json_object"} for body in server.bodies)
+    assert not [body for body in server.bodies if "logprobs" in body]
+    assert all(c.logprobs is None for row in found for c in row)
+
+
 def test_two_servers_share_the_calls(straight):
     both = threading.Barrier(2)
     seen = lambda body: both.wait(30)  # noqa: E731

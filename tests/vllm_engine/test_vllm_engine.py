@@ -63,6 +63,15 @@ def test_each_step_has_n_different_answers_with_tokens_and_log_probs(case):
     assert sampler.summary()["candidates"] >= 8 * len(asked)
 
 
+def test_the_engine_takes_as_many_answers_at_once_as_llm_does(case):
+    from vllm.engine.arg_utils import EngineArgs
+    from vllm.usage.usage_lib import UsageContext
+
+    _, sampler, *_ = case
+    _, most = EngineArgs().get_batch_defaults(1)
+    assert sampler._engine.vllm_config.scheduler_config.max_num_seqs == most[UsageContext.LLM_CLASS] > 128
+
+
 def test_seeds_repeat_in_whatever_order(case):
     _, sampler, asked, answers, _ = case
     again = list(sampler.sample(asked[::-1]))[::-1]
