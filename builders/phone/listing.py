@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from .widgets import HEIGHT, WIDTH, Seen, Widget, hit, visible
 
+_LONGEST = 60
+"""Letters that are kept of what a thing says."""
 _SILENT = ("system", "scrim", "list", "panel", "bar", "grid", "group", "card", "dialog", "screen", "loading")
 _SPOTS = ((0.5, 0.5), (0.25, 0.5), (0.15, 0.3), (0.6, 0.2))
 """Where on a widget a touch is tried: its middle, or where nothing covers it."""
@@ -66,7 +68,7 @@ def _line(tree: Widget, seen: Seen) -> str:
         return "scrolls" if widget.scrollable == "vertical" else ""
     if widget.role in _SILENT or widget.role in ("image", "avatar"):
         return ""
-    said = " ".join(part for part in (widget.text, *_details(widget), *_state(widget)) if part)
+    said = " ".join(part for part in (widget.text[:_LONGEST], *_details(widget), *_state(widget)) if part)
     if not widget.key:
         return said
     point = listed_point(tree, seen)

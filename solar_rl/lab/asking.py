@@ -7,8 +7,9 @@ from typing import Any
 
 from solar_rl.shipped import shipped_path
 
-PROMPT_TOKENS = 256
-"""Longest prompt; older actions are left out until it fits."""
+PROMPT_TOKENS = 448
+"""Longest prompt: a screen of 256 tokens at most (44 lines, see prompt.jinja), the goal and three actions. Older actions
+are left out until it fits."""
 ANSWER_TOKENS = 24
 """Longest answer."""
 

@@ -1,0 +1,96 @@
+"""A whole lab run, as small as it gets: the machinery, not the science."""
+
+import shutil
+
+import pytest
+
+from solar_rl.errors import InputError
+from solar_rl.lab import load_plan
+from solar_rl.lab.lab import run_lab
+from solar_rl.lab.results import write_results
+from solar_rl.lab.running import left
+from solar_rl.store.dataset import open_dataset
+from solar_rl.store.manifest import read_manifest
+from solar_rl.validate import validate
+
+pytestmark = pytest.mark.train
+
+TINY = {
+    "workers": "1",
+    "seeds": "[0]",
+    "arms": "[step_local_anchor, solar_paper, sft]",
+    "demonstrations": "12",
+    "sampled": "4",
+    "n": "2",
+    "size": "{width: 32, layers: 1, heads: 2, inner: 32, vocabulary: 500}",
+    "warm.updates": "2",
+    "warm.every": "1",
+    "train.rows": "4",
+    "train.updates": "2",
+    "measure.episodes": "2",
+    "measure.unseen": "1",
+    "measure.closed": "{short: 1, super_long: 1}",
+    "measure.max_steps": "{short: 2, super_long: 3}",
+}
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    plan, root = load_plan("quick", TINY), tmp_path_factory.mktemp("lab") / "run"
+    ticks: list[tuple[int, int]] = []
+    folder = run_lab(plan, root, tick=lambda done, total: ticks.append((done, total)))
+    return plan, folder, ticks
+
+
+def test_every_run_has_its_curve_and_its_episodes(lab):
+    plan, folder, ticks = lab
+    assert left(plan, folder) == []
+    assert ticks[-1] == (3, 3)
+    result = folder.read("runs/sft-0/result.json")
+    assert [point["updates"] for point in result["curve"]] == [1, 2]
+    assert {one["task"] for one in result["closed_loop"]} == {"short", "super_long"}
+    assert all(one["steps"] <= 3 for one in result["closed_loop"])
+    assert set(result["unseen"]) == {"unseen_apps", "unseen_templates"}
+
+
+def test_the_versions_share_their_candidates_and_obey_every_law(lab):
+    _, folder, _ = lab
+    tables = [
+        open_dataset(folder.dataset(name)).table("candidates").collect(engine="in-memory")
+        for name in ("segments", "paper", "prefix_mean")
+    ]
+    assert tables[0].equals(tables[1]) and tables[0].equals(tables[2])
+    assert [check for check in validate(folder.dataset("paper")) if not check.passed] == []
+    assert read_manifest(folder.dataset("paper")).config["shaping"]["alignment"] == "paper"
+
+
+def test_the_labs_policy_is_no_larger_than_half_a_million_weights(tmp_path):
+    from transformers import AutoModelForCausalLM
+
+    from solar_rl.train.tiny_text import Size, make_text_policy
+
+    policy = make_text_policy(tmp_path, ["Turn on Wi-Fi."] * 9, size=Size(**load_plan("lab").size))
+    assert sum(p.numel() for p in AutoModelForCausalLM.from_pretrained(policy).parameters()) <= 500_000
+
+
+def test_what_was_killed_is_done_again_and_nothing_else(lab):
+    plan, folder, _ = lab
+    before = folder.result("sft", 0).stat().st_mtime_ns
+    shutil.rmtree(folder.run("solar_paper", 0))
+    said: list[str] = []
+    run_lab(plan, folder.root, say=said.append)
+    assert said == ["1 of 3 runs to do, 2 updates each"]
+    assert folder.result("sft", 0).stat().st_mtime_ns == before
+
+
+def test_results_can_be_written_from_it(lab, tmp_path):
+    plan, folder, _ = lab
+    text = write_results(plan, folder, tmp_path / "results.md", "solar-rl lab quick").read_text()
+    assert "## Lab run `quick`" in text
+    assert "Unfinished" not in text
+
+
+def test_another_plan_can_not_use_the_folder(lab):
+    plan, folder, _ = lab
+    with pytest.raises(InputError, match="another plan: n differ"):
+        run_lab(plan.model_copy(update={"n": 3}), folder.root)
