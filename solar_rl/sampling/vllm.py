@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from solar_rl.config import PromptConfig, VllmSampler
-from solar_rl.errors import ConfigError, InputError, MissingExtra
+from solar_rl.errors import CheckFailed, ConfigError, InputError, MissingExtra
 from solar_rl.policy import Reader, encode, load_reader, open_images, prompt_length, prompt_text
 from solar_rl.sampling.base import Completion, Request
 from solar_rl.sampling.concurrent import Loop, in_order
@@ -42,6 +42,7 @@ class Vllm:
     Raises:
         MissingExtra: vLLM isn't installed.
         ConfigError: There is no such model, or a stop token that it doesn't know.
+        InputError: vLLM can't run the model as asked, or there is no memory for it.
     """
 
     def __init__(self, config: VllmSampler, prompt: PromptConfig) -> None:
@@ -74,6 +75,7 @@ class Vllm:
 
         Raises:
             InputError: A prompt doesn't fit, or vLLM reads it otherwise than the Hugging Face processor.
+        CheckFailed: The engine has ended.
         """
         return in_order(self._loop, requests, self._answer, self._config.in_flight)
 
@@ -95,8 +97,7 @@ class Vllm:
         if images:
             prompt["multi_modal_data"] = {"image": images}
         self._count += 1
-        stream = self._engine.generate(prompt, self._params(request), str(self._count))
-        (output,) = [whole async for whole in stream]
+        output = await self._generate(prompt, request)
         self._check(request, output.prompt_token_ids, tuple(image.size for image in images))
         answers = sorted(output.outputs, key=lambda answer: answer.index)
         assert len(answers) == request.n, "one answer a candidate"
@@ -105,6 +106,20 @@ class Vllm:
         self.usage.prompt_tokens += len(output.prompt_token_ids)
         self.usage.completion_tokens += sum(len(answer.token_ids) for answer in answers)
         return found
+
+    async def _generate(self, prompt: dict[str, Any], request: Request) -> Any:
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        try:
+            stream = self._engine.generate(prompt, self._params(request), str(self._count))
+            (output,) = [whole async for whole in stream]
+        except EngineDeadError as error:
+            raise CheckFailed(
+                "vLLM's engine has ended",
+                where=f"episode {request.episode.episode_id}, step {request.step.step_index}",
+                hint="its own words stand above; run the same command again and it goes on",
+            ) from error
+        return output
 
     def _params(self, request: Request) -> Any:
         from vllm import SamplingParams
@@ -180,7 +195,16 @@ async def _start(config: VllmSampler, prompt: PromptConfig, reader: Reader) -> A
         **_on_a_cpu(config),
     )
     # As ``LLM`` says it: by itself this engine takes an eighth of the answers at once, and of the prompt tokens.
-    return AsyncLLM.from_engine_args(arguments, usage_context=UsageContext.LLM_CLASS)
+    try:
+        return AsyncLLM.from_engine_args(arguments, usage_context=UsageContext.LLM_CLASS)
+    except (RuntimeError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise InputError(
+            f"vLLM can't run this model: {said[:500]}",
+            where=config.model,
+            hint="where memory is short, lower sampler.max_model_len or sampler.in_flight, raise sampler.gpu_memory "
+            "or share the model among GPUs with sampler.tensor_parallel",
+        ) from error
 
 
 def _longest_prompt(config: VllmSampler, context: int) -> int:

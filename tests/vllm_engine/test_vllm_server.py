@@ -13,8 +13,9 @@ import pytest
 from test_vllm_engine import SEES, SETTINGS, engine, requests_for
 
 from solar_rl.config import OpenAISampler
-from solar_rl.errors import InputError
+from solar_rl.errors import CheckFailed, InputError
 from solar_rl.sampling import make_sampler
+from solar_rl.sampling.leash import MARK
 
 pytest.importorskip("vllm")
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(1200)]
@@ -69,11 +70,25 @@ def vllm_server(folder, prompt):
         server.wait(timeout=60)
 
 
+def test_a_model_that_can_not_be_run_as_asked_is_one_line(seeing):
+    with pytest.raises(InputError, match="vLLM can't run this model") as caught:
+        engine(seeing, SEES, max_model_len=10**7)
+    assert caught.value.where == str(seeing)
+
+
 def test_the_servers_answers_are_the_engines(seeing, episodes):
+    import psutil
+
     asked = requests_for(episodes, SEES)
     inside = engine(seeing, SEES)
     expected = list(inside.sample(asked))
+    for process in psutil.Process().children(recursive=True):
+        if MARK in process.environ():
+            process.kill()
+    with pytest.raises(CheckFailed, match="vLLM's engine has ended") as caught:
+        list(inside.sample(asked[:1]))
     inside.close()
+    assert "run the same command again" in str(caught.value)
     with vllm_server(seeing, SEES) as url:
         settings = {"model": "tiny", "endpoints": (url,), "max_new_tokens": SETTINGS["max_new_tokens"]}
         client = make_sampler(OpenAISampler(**settings), SEES)
