@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test test-slow test-vllm test-gpu check format bench lab lab-quick clean
+.PHONY: help setup demo test test-slow test-vllm test-gpu check format bench lab lab-quick lab-full clean
 
 BIN := .venv/bin
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
@@ -56,6 +56,11 @@ lab-quick: setup ## check the lab's machinery in 3 minutes, not the science
 
 lab: setup ## train 11 arms x 5 seeds and measure them in closed loop: 90 minutes on 2 cores; goes on after a kill
 	$(BIN)/solar-rl lab lab --results docs/results.md
+
+lab-full: setup ## the lab's sweeps, one factor at a time, hours; goes on after a kill (needs make lab)
+	@for plan in stages history rounds_1 rounds_4 rounds_16 kept adaptive anchor bigger; do \
+	  $(BIN)/solar-rl lab full_$$plan --results docs/results.md; done
+	$(BIN)/solar-rl lab confirm --results docs/results.md
 
 clean: ## remove what the commands made, but not .venv
 	rm -rf demo dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

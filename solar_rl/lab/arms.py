@@ -13,15 +13,17 @@ class Arm(NamedTuple):
         recipe: A shipped recipe.
         alignment: Which version of the dataset it reads.
         keys: What it says otherwise than its recipe.
+        first: A recipe that takes the first share of the updates (``courses.ATOMIC_SHARE``): two stages.
     """
 
     title: str
     recipe: str
     alignment: str = "segments"
     keys: dict[str, Any] = {}
+    first: str | None = None
 
 
-ARMS: dict[str, Arm] = {
+LAB_ARMS: dict[str, Arm] = {
     "sparse": Arm("sparse success", "phone_cpu/baseline_sparse"),
     "sparse_rtraj": Arm("sparse R_traj, std", "phone_cpu/baseline_sparse_rtraj"),
     "step_local": Arm("step_local", "phone_cpu/baseline_step_local"),
@@ -35,6 +37,15 @@ ARMS: dict[str, Arm] = {
     "step_local_anchor": Arm("step_local + expert anchor", "phone_cpu/baseline_step_local_anchor"),
 }
 """The eleven arms of the lab."""
+_ATOMIC = "phone_cpu/stage1_atomic"
+ARMS: dict[str, Arm] = LAB_ARMS | {
+    "log_step_anchor": Arm("log_step + expert anchor", "phone_cpu/log_step_anchor"),
+    "two_stage_sparse": Arm("atomic, then sparse", "phone_cpu/baseline_sparse", first=_ATOMIC),
+    "two_stage_paper": Arm("atomic, then SOLAR paper", "phone_cpu/stage2_trajectory", "paper", first=_ATOMIC),
+    "two_stage_segments": Arm("atomic, then SOLAR segments", "phone_cpu/stage2_trajectory", first=_ATOMIC),
+    "two_stage_log_step": Arm("atomic, then log_step", "phone_cpu/log_step", first=_ATOMIC),
+}
+"""All arms: those of the lab, and those of its sweeps."""
 BASELINES = ("sparse", "step_local", "sft", "step_local_anchor")
 """What a claim must beat."""
 ALIGNMENTS = ("segments", "prefix_mean", "paper")

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from solar_rl.lab.plan import Plan
 from solar_rl.shipped import shipped_path
 
-PROMPT_TOKENS = 448
-"""Longest prompt: a screen of 256 tokens at most (44 lines, see prompt.jinja), the goal and three actions. Older actions
-are left out until it fits."""
 ANSWER_TOKENS = 24
-"""Longest answer."""
+"""Longest answer: the longest of the demonstrations take 17."""
 
 
 def prompt_block() -> dict[str, Any]:
@@ -20,7 +18,7 @@ def prompt_block() -> dict[str, Any]:
     return {"format": "json", "observation": "text", "history_steps": 3, "template": template}
 
 
-def sampler_block(policy: Path, n: int, batch: int) -> dict[str, Any]:
+def sampler_block(plan: Plan, policy: Path, n: int) -> dict[str, Any]:
     """Return a sampler of this policy: n answers at temperature 1, or one greedy answer."""
     return {
         "type": "transformers",
@@ -28,6 +26,6 @@ def sampler_block(policy: Path, n: int, batch: int) -> dict[str, Any]:
         "n": n,
         "temperature": 1.0 if n > 1 else 0.0,
         "max_new_tokens": ANSWER_TOKENS,
-        "max_prompt_tokens": PROMPT_TOKENS,
-        "batch_size": batch,
+        "max_prompt_tokens": plan.prompt_tokens,
+        "batch_size": plan.measure.batch,
     }

@@ -103,7 +103,7 @@ class Examiner:
         options |= {"seed": seed + plan.seed, "episodes": count, "only": "test"}
         sampler: dict[str, Any] = {"type": "scripted", "n": 1, "error_rate": 0.0}
         if policy is not None:
-            sampler = sampler_block(policy, 1, plan.measure.batch)
+            sampler = sampler_block(plan, policy, 1)
         data = {
             "name": "held-out",
             "source": {"builder": "phone", "options": options, "screen_hash": False},

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from solar_rl.config import Config, override, validate_config
-from solar_rl.lab.arms import ARMS
+from solar_rl.lab.arms import ARMS, LAB_ARMS
 from solar_rl.shipped import shipped_path
 from solar_rl.yaml_file import read_yaml
 
@@ -86,6 +86,10 @@ class Plan(Config):
     """Candidates a step."""
     size: dict[str, int] = {}
     """Fields of ``train.tiny_text.Size``."""
+    pretrained: str | None = None
+    """Folder of a policy that takes the place of random weights; its warm start is the same."""
+    prompt_tokens: int = Field(default=448, ge=64)
+    """Longest prompt; older actions are left out until it fits. Screens have at most 44 lines, 256 of the lab's tokens."""
     policy_seed: int = Field(default=0, ge=0)
     """Seed of the random weights."""
     warm: WarmPlan
@@ -93,7 +97,21 @@ class Plan(Config):
     measure: MeasurePlan
     seeds: tuple[int, ...]
     """Seeds of training."""
-    arms: tuple[str, ...] = tuple(ARMS)
+    about: str = ""
+    """What it asks, in a sentence."""
+    shares: str | None = None
+    """Name of a plan whose start policy this one takes over, from the folder beside its own."""
+    history: Literal["expert", "candidate"] = "expert"
+    """Whose earlier actions the prompts of the sampled dataset tell; a mismatch is patched with the recorded one."""
+    adaptive: bool = False
+    """Draw the other n - 1 candidates of a step only where the first is invalid."""
+    kept: bool = False
+    """Give truncated credits more sequences an update, so that as many are in play as there are sequences elsewhere."""
+    sampled_seed: int = Field(default=500_000, ge=0)
+    """Seed of the sampled phones, beside the plan's; the warm start has the plan's own."""
+    rounds: int | None = Field(default=None, ge=1)
+    """Sample anew with the newest policy every so many updates (default: once, for all)."""
+    arms: tuple[str, ...] = tuple(LAB_ARMS)
     """Which arms."""
 
     @field_validator("arms")
@@ -121,8 +139,25 @@ def load_plan(plan: str, overrides: Mapping[str, str] | None = None) -> Plan:
         InputError: No such plan.
         ConfigError: A field is wrong.
     """
-    path = Path(plan) if Path(plan).is_file() else shipped_path("recipes", "lab", f"{plan}.yaml")
-    data = {"name": path.stem, **read_yaml(path)}
+    path, data = _read(plan)
     given = dict(overrides or {})
     override(data, given)
     return validate_config(Plan, data, where=str(path), overrides=tuple(given))
+
+
+def _read(plan: str) -> tuple[Path, dict[str, Any]]:
+    """Read a plan's file; what it says stands over what the plan says that it is ``like``."""
+    path = Path(plan) if Path(plan).is_file() else shipped_path("recipes", "lab", f"{plan}.yaml")
+    data = read_yaml(path)
+    like = data.pop("like", None)
+    below = _read(like)[1] if like else {}
+    return path, _over(below, data) | {"name": path.stem}
+
+
+def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for name, value in above.items():
+        other = merged.get(name)
+        both = isinstance(value, dict) and isinstance(other, dict)
+        merged[name] = _over(other or {}, value) if both else value
+    return merged

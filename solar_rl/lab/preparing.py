@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from solar_rl.config import DatasetConfig, validate_config
+from solar_rl.errors import InputError
 from solar_rl.lab.arms import ALIGNMENTS
 from solar_rl.lab.asking import prompt_block, sampler_block
 from solar_rl.lab.folder import Folder
@@ -19,8 +20,6 @@ from solar_rl.store.dataset import open_dataset
 from solar_rl.store.manifest import MANIFEST
 
 Say = Callable[[str], None]
-SAMPLED_SEED = 500_000
-"""Seed of the sampled phones, beside the plan's; the warm start has the plan's own."""
 
 
 def dataset_config(plan: Plan, name: str, episodes: int, seed: int, **blocks: Any) -> DatasetConfig:
@@ -53,10 +52,25 @@ def prepare(plan: Plan, folder: Folder, say: Say) -> None:
         folder: Where it goes.
         say: Told what begins.
     """
-    demonstrations(plan, folder, say)
-    policy(plan, folder, say)
-    warm_start(plan, folder, say)
+    if plan.shares is not None:
+        _take_over(plan.shares, folder)
+    else:
+        demonstrations(plan, folder, say)
+        policy(plan, folder, say)
+        warm_start(plan, folder, say)
     versions(plan, folder, say)
+
+
+def _take_over(name: str, folder: Folder) -> None:
+    """Copy another plan's start policy."""
+    if folder.read("start.json") is not None:
+        return
+    other = Folder(folder.root.with_name(name))
+    told = other.read("start.json")
+    if told is None:
+        raise InputError("no start policy", where=str(other.root), hint=f"first run: solar-rl lab {name}")
+    shutil.copytree(other.start, folder.start, dirs_exist_ok=True)
+    folder.write("start.json", told)
 
 
 def demonstrations(plan: Plan, folder: Folder, say: Say) -> None:
@@ -73,7 +87,7 @@ def policy(plan: Plan, folder: Folder, say: Say) -> None:
     """Make the policy with random weights, its tokenizer trained on the demonstrations' texts."""
     from solar_rl.train.tiny_text import Size, make_text_policy
 
-    if (folder.random / "config.json").is_file():
+    if plan.pretrained is not None or (folder.random / "config.json").is_file():
         return
     say("a policy with random weights")
     corpus = list(_texts(folder.demonstrations))
@@ -100,7 +114,7 @@ def warm_start(plan: Plan, folder: Folder, say: Say) -> None:
     if not (folder.warming / "training.json").is_file():
         keys = {
             "dataset": str(folder.demonstrations),
-            "model_name_or_path": str(folder.random),
+            "model_name_or_path": plan.pretrained or str(folder.random),
             "output_dir": str(folder.warming),
             "rows_per_update": warm.rows,
             "per_device_train_batch_size": warm.rows,
@@ -140,20 +154,34 @@ def updates_of(checkpoint: Path) -> int:
     return int(checkpoint.name.partition("-")[2])
 
 
+def sampled_config(plan: Plan, policy: Path, alignment: str, episodes: int, more: int = 0) -> DatasetConfig:
+    """Describe a dataset of candidates.
+
+    Args:
+        plan: The lab run.
+        policy: Who answers.
+        alignment: How rewards are aligned.
+        episodes: Of how many episodes.
+        more: Added to the seed of the phones, for other episodes.
+    """
+    sampler = sampler_block(plan, policy, plan.n) | {"adaptive": plan.adaptive}
+    return dataset_config(
+        plan,
+        "sampled",
+        episodes,
+        plan.seed + plan.sampled_seed + more,
+        sampler=sampler,
+        prompt=prompt_block() | {"history": plan.history},
+        version=f"1.{ALIGNMENTS.index(alignment)}.0",
+        shaping={"alignment": alignment},
+    )
+
+
 def versions(plan: Plan, folder: Folder, say: Say) -> None:
     """Sample candidates with the start policy once, and shape a version for each alignment."""
-    sampler = sampler_block(folder.start, plan.n, plan.measure.batch)
-    for number, alignment in enumerate(ALIGNMENTS):
+    for alignment in ALIGNMENTS:
         if (folder.dataset(alignment) / MANIFEST).is_file():
             continue  # whatever changed in the code since: all runs read one dataset
         say(f"dataset version {alignment}")
-        config = dataset_config(
-            plan,
-            "sampled",
-            plan.sampled,
-            plan.seed + SAMPLED_SEED,
-            sampler=sampler,
-            version=f"1.{number}.0",
-            shaping={"alignment": alignment},
-        )
+        config = sampled_config(plan, folder.start, alignment, plan.sampled)
         build(config, folder.dataset(alignment))  # the candidates come from the version beside it

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from solar_rl.errors import CheckFailed
 from solar_rl.lab.arms import ARMS
+from solar_rl.lab.courses import follow, training_keys
 from solar_rl.lab.folder import Folder, write_json
 from solar_rl.lab.measuring import UNSEEN, Examiner
 from solar_rl.lab.plan import Plan
-from solar_rl.lab.preparing import checkpoints, updates_of
 from solar_rl.lab.training import train
 
 PLAN, PILOT, START = "plan.json", "pilot.json", "start-measured.json"
@@ -45,56 +43,26 @@ def run_one(
     place = folder.run(arm, seed)
     shutil.rmtree(place, ignore_errors=True)
     began = time.monotonic()
-    trained = place / "policy"
-    keys = training_keys(plan, folder, arm, seed, updates, trained)
-    learned = train(ARMS[arm].recipe, keys, place / "training.log")
+    points = follow(plan, folder, arm, seed, updates)
     seconds = time.monotonic() - began
-    if learned:
-        curve = [{"updates": updates_of(point), **examiner.steps(point)} for point in checkpoints(trained)]
-    else:  # nothing to compare: the policy stays what it was
-        trained = folder.start
-        curve = [{"updates": updates, **examiner.steps(trained)}]
+    curve = [{"updates": at, **examiner.steps(policy)} for at, policy in points]
+    end = points[-1].policy
     result = {
         "arm": arm,
         "seed": seed,
         "updates": updates,
-        "learned": learned,
+        "learned": end != folder.start,
         "seconds_training": seconds,
         "curve": curve,
-        "unseen": {name: examiner.steps(trained, name) for name in UNSEEN if plan.measure.unseen},
-        "closed_loop": examiner.closed_loop(trained),
+        "unseen": {name: examiner.steps(end, name) for name in UNSEEN if plan.measure.unseen},
+        "closed_loop": examiner.closed_loop(end),
         "seconds": time.monotonic() - began,
     }
-    for point in checkpoints(trained):
-        shutil.rmtree(point)
+    for _, policy in points:
+        if policy != folder.start:
+            shutil.rmtree(policy)
     write_json(folder.result(arm, seed), result)
     return result
-
-
-def training_keys(
-    plan: Plan, folder: Folder, arm: str, seed: int, updates: int, output: Path
-) -> dict[str, Any]:
-    """Return what a run says otherwise than its recipe: the budget, which is the same for every arm."""
-    given, recipe = plan.train, ARMS[arm]
-    rows = given.rows // plan.n if arm == "sft" else given.rows
-    every = max(1, math.ceil(updates / given.checkpoints))
-    keys: dict[str, Any] = {
-        "dataset": str(folder.dataset(recipe.alignment)),
-        "model_name_or_path": str(folder.start),
-        "output_dir": str(output),
-        "rows_per_update": rows,
-        "per_device_train_batch_size": rows,
-        "max_steps": updates,
-        "learning_rate": given.learning_rate,
-        "seed": seed,
-        "logging_steps": every,
-        "save_strategy": "steps",
-        "save_steps": every,
-        "save_only_model": True,
-    }
-    if arm != "sft":
-        keys |= {"num_generations": plan.n, "off_policy": "behaviour", "margin_groups": 0, "collapse": "warn"}
-    return keys | given.keys | recipe.keys
 
 
 def pilot(plan: Plan, folder: Folder, spent: float, say: Callable[[str], None]) -> int:

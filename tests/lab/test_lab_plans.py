@@ -5,11 +5,12 @@ import pytest
 from solar_rl.cli import main
 from solar_rl.errors import ConfigError
 from solar_rl.lab import load_plan
-from solar_rl.lab.arms import ALIGNMENTS, ARMS, BASELINES
+from solar_rl.lab.arms import ALIGNMENTS, ARMS, BASELINES, LAB_ARMS
+from solar_rl.lab.courses import training_keys
 from solar_rl.lab.folder import Folder
 from solar_rl.lab.measuring import seen_templates
-from solar_rl.lab.running import training_keys
 from solar_rl.lab.training import as_words
+from solar_rl.shipped import shipped_path
 from solar_rl.train.keys import read_settings
 from solar_rl.train.launch import check_rows, find_recipe
 
@@ -17,8 +18,32 @@ from solar_rl.train.launch import check_rows, find_recipe
 @pytest.mark.parametrize("name", ["quick", "lab"])
 def test_shipped_plans_are_read(name):
     plan = load_plan(name)
-    assert plan.arms == tuple(ARMS)
+    assert plan.arms == tuple(LAB_ARMS)
     assert len(plan.runs) == len(plan.arms) * len(plan.seeds)
+
+
+SWEEPS = [path.stem for path in sorted(shipped_path("recipes", "lab").glob("full_*.yaml"))]
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_a_sweep_changes_one_factor_of_the_lab(name):
+    """Beside what is asked: which arms, how long, and where the start policy comes from."""
+    lab, sweep = load_plan("lab").model_dump(), load_plan(name).model_dump()
+    free = {"name", "about", "arms", "minutes", "shares", "seeds"}
+    factors = {key for key in lab if lab[key] != sweep[key]} - free
+    allowed = [set(), {"history"}, {"rounds", "train"}, {"kept"}, {"adaptive", "sampled"}, {"size"}]
+    assert factors in allowed
+
+
+def test_a_confirmation_has_fresh_seeds_and_episodes_and_the_same_start():
+    lab, confirm = load_plan("lab"), load_plan("confirm")
+    assert confirm.shares == "lab"
+    assert not set(lab.seeds) & set(confirm.seeds)
+    assert confirm.sampled_seed >= lab.sampled_seed + lab.sampled
+    assert confirm.measure.first_seed >= max(lab.measure.closed.values())
+    assert set(BASELINES) < set(confirm.arms)
+    assert confirm.train == lab.train
+    assert confirm.phone == lab.phone
 
 
 def test_the_lab_keeps_to_its_limits():
@@ -52,8 +77,8 @@ def test_every_arm_has_the_same_budget_and_fits_its_recipe(arm, tmp_path):
 
 
 def test_arms_differ_in_their_recipe_or_their_version_of_the_dataset():
-    assert len({(arm.recipe, arm.alignment) for arm in ARMS.values()}) == len(ARMS) == 11
-    assert {arm.alignment for arm in ARMS.values()} == set(ALIGNMENTS)
+    assert len({(arm.recipe, arm.alignment) for arm in LAB_ARMS.values()}) == len(LAB_ARMS) == 11
+    assert {arm.alignment for arm in LAB_ARMS.values()} == set(ALIGNMENTS)
 
 
 def test_held_out_goals_are_of_what_training_has():

@@ -1,0 +1,93 @@
+"""The screen as a short list: what it names is what a touch does."""
+
+import re
+
+import pytest
+
+from solar_rl.actions import Action
+from solar_rl.config import validate_config
+from solar_rl.errors import ConfigError
+from solar_rl.shipped import shipped_module
+
+phone = shipped_module("builders", "phone")
+PLACE = re.compile(r"^(.*) (\d+) (\d+)$")
+
+
+def options(**more):
+    given = {"text": "list", "pictures": False, "by_name": 1.0, "popup_rate": 0.1, "seed": 5, **more}
+    return validate_config(phone.PhoneOptions, given, where="test")
+
+
+def places(text: str) -> list[tuple[int, int]]:
+    found = (PLACE.match(line) for line in text.splitlines())
+    return [(int(match[2]), int(match[3])) for match in found if match]
+
+
+@pytest.fixture(scope="module")
+def episodes():
+    return [phone.build_episode(options(), index) for index in range(12)]
+
+
+def test_the_expert_touches_points_that_the_list_names(episodes):
+    touched = [(e, s) for e in episodes for s in e.steps if s.action.action_type in ("click", "long_press")]
+    assert len(touched) > 30
+    for _, step in touched:
+        point = (round(step.action.x * 1000), round(step.action.y * 1000))
+        assert point in places(step.screen_text), step.screen_text
+
+
+def test_scrolls_have_a_direction_alone_and_there_are_no_pictures(episodes):
+    steps = [step for episode in episodes for step in episode.steps]
+    assert all(
+        step.screenshot is None and (step.screen_width, step.screen_height) == (360, 720) for step in steps
+    )
+    assert all(step.action.x is None for step in steps if step.action.action_type == "scroll")
+
+
+def test_apps_are_opened_by_name_alone(episodes):
+    kinds = {step.action.action_type for episode in episodes for step in episode.steps}
+    assert "open_app" in kinds
+    assert not [
+        s
+        for e in episodes
+        for s in e.steps
+        if s.instruction and s.instruction.startswith("Swipe to the page")
+    ]
+
+
+def test_a_listed_demonstration_succeeds_in_closed_loop():
+    env = phone.PhoneEnv(options())
+    for task in ("short", "long", "super_long"):
+        for seed in range(4):
+            env.reset(task, seed)
+            while not env.done:
+                env.act(phone.expert_action(env).action)
+            assert env.success, (task, seed)
+
+
+def test_every_named_point_touches_what_it_names():
+    """A click on it changes the screen, or it is a place that is chosen already."""
+    env = phone.PhoneEnv(options(popup_rate=0.0))
+    for seed in range(3):
+        for x, y in places(env.reset("short", seed).screen_text):
+            before = env.reset("short", seed).screen_text
+            after = env.act(Action("click", x=x / 1000, y=y / 1000)).screen_text
+            assert after != before
+
+
+def test_goals_come_from_the_templates_that_are_given():
+    names = ("clock.delete", "notes.pin", "settings.level")
+    given = options(templates=names, buckets={"short": 1.0})
+    drawn = [phone.draw_episode(given, index)[0].goal for index in range(20)]
+    assert {name for goal in drawn for name in goal.templates} == set(names)
+
+
+def test_an_unknown_template_is_refused():
+    with pytest.raises(ConfigError, match="is none of"):
+        options(templates=["clock.tower"])
+
+
+def test_by_default_nothing_has_changed():
+    step = phone.build_episode(phone.PhoneOptions(), 0).steps[0]
+    assert step.screenshot is not None
+    assert step.screen_text.startswith("screen [0,0,360,720]")
