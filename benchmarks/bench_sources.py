@@ -1,7 +1,7 @@
 """Time every reader beside the bare decoding of its container, with its memory, and two workers beside one.
 
-Bare means: gunzip and frames, JSON (the standard library's ``json.loads`` on each line or file) or parquet decoded, and all
-of it read and hashed (SHA-256). The reader's side is all that a build does before it samples: ``Builder.read``, the checks
+Bare means: gunzip and frames, JSON (the standard library's ``json.loads`` on each line or file), parquet, or a file of one
+protocol buffer (AndroidWorld's forests) decoded, and all of it read and hashed (SHA-256). The reader's side is all that a build does before it samples: ``Builder.read``, the checks
 of ``solar_rl.episodes.checked``, and the hash of each screenshot. Both sides run in turn in one process on the same files:
 generated ones, or with ``--folder`` those that are there. Goals: a ratio of at most 2.0, at most 500 MB of memory
 whatever the size, and two workers at least 1.7 times as fast as one on a source of several shards.
@@ -32,6 +32,7 @@ from typing import Any
 import orjson
 from source_files import BUILDERS, SOURCES
 
+from builders.android_control.messages import parse_forest
 from builders.android_control.tfrecord import is_tfrecord, read_records
 from solar_rl.actions import Action, Box
 from solar_rl.builder import Builder, load_builder
@@ -63,7 +64,11 @@ def bare(folder: Path) -> int:
                     hashed += _hash(line)
         elif file.suffix == ".parquet":
             hashed += _bare_parquet(file)
-        elif file.suffix in (".png", ".jpg", ".pb"):
+        elif file.suffix == ".pb":
+            data = file.read_bytes()
+            parse_forest(data)
+            hashed += _hash(data)
+        elif file.suffix in (".png", ".jpg"):
             hashed += _hash(file.read_bytes())
         elif is_tfrecord(file):
             hashed += sum(_hash(record) for record in read_records(file) if isinstance(record, bytes))

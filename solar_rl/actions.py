@@ -7,8 +7,10 @@ Coordinates live in the unit square of the screen they belong to: (0, 0) is the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
-from math import isfinite
+from functools import partial
+from math import inf, isfinite
 from typing import NamedTuple
 
 from solar_rl.errors import ActionError
@@ -62,6 +64,10 @@ class Box(NamedTuple):
         return x1 <= x <= x2 and y1 <= y <= y2
 
 
+make_box: Callable[[tuple[float, float, float, float]], Box] = partial(tuple.__new__, Box)
+"""Makes a box of its four edges in half the time of ``Box(...)``, for readers that make millions."""
+
+
 @record(frozen=True, slots=True)
 class Action:
     """One canonical action as flat fields, the same names as the columns of ``steps``.
@@ -101,6 +107,25 @@ class Action:
     status: str | None = None
 
     def __post_init__(self) -> None:
+        # Written out, and told apart only where something is wrong: every action of a build passes here.
+        kind, x, y = self.action_type, self.x, self.y
+        if not (kind in POINT_ACTIONS and x is not None and y is not None):
+            self._check_arguments()
+        if (
+            (self.direction is not None and self.direction not in DIRECTIONS)
+            or (self.button is not None and self.button not in BUTTONS)
+            or (self.status is not None and self.status not in STATUSES)
+        ):
+            raise self._bad_choice()
+        if (
+            (x is not None and not -inf < x < inf)
+            or (y is not None and not -inf < y < inf)
+            or (self.x2 is not None and not -inf < self.x2 < inf)
+            or (self.y2 is not None and not -inf < self.y2 < inf)
+        ):
+            raise self._bad_number()
+
+    def _check_arguments(self) -> None:
         if self.action_type not in ACTION_TYPES:
             raise ActionError(
                 f"unknown action type {self.action_type!r}, expected one of {', '.join(ACTION_TYPES)}"
@@ -110,20 +135,6 @@ class Action:
                 raise ActionError(f"{self.action_type} needs {name!r}, which is missing")
         if self.action_type == "press" and (self.button is None) == (not self.keys):
             raise ActionError("press needs either 'button' or 'keys'")
-        # Written out, and told apart only where something is wrong: every action of a build passes here.
-        if (
-            (self.direction is not None and self.direction not in DIRECTIONS)
-            or (self.button is not None and self.button not in BUTTONS)
-            or (self.status is not None and self.status not in STATUSES)
-        ):
-            raise self._bad_choice()
-        if (
-            (self.x is not None and not isfinite(self.x))
-            or (self.y is not None and not isfinite(self.y))
-            or (self.x2 is not None and not isfinite(self.x2))
-            or (self.y2 is not None and not isfinite(self.y2))
-        ):
-            raise self._bad_number()
 
     def _bad_choice(self) -> ActionError:
         given = ((name, getattr(self, name), choices) for name, choices in _CHOICES.items())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from math import isfinite
+from collections.abc import Iterable, Iterator, Sequence
+from math import isfinite, nan
 
 from solar_rl.actions import Box
 from solar_rl.errors import InputError, RecordError
@@ -85,13 +85,27 @@ def _check_step(step: Step, position: int) -> None:
         raise RecordError("off_screen", f"{action.action_type} at {point} lies outside the screen")
     if action.action_type == "input_text" and not action.text:
         raise RecordError("empty_text", "input_text has no text")
-    if step.target_box is not None:
-        _check_box(step.target_box)
-    for box in step.candidate_boxes:
-        if box is not None and box is not step.target_box:
-            _check_box(box)
+    boxes = step.candidate_boxes
+    if step.target_box is not None and step.target_box not in boxes:
+        boxes = (*boxes, step.target_box)
+    if boxes:
+        _check_boxes(boxes)
     if step.screenshot is not None:
         _check_screenshot(step.screenshot)
+
+
+def _check_boxes(boxes: Sequence[Box | None]) -> None:
+    """Look at all boxes at once, and at each only where something is wrong: a build has millions."""
+    total = 0.0
+    try:
+        for x1, y1, x2, y2 in boxes:  # type: ignore[misc]
+            total += x1 + y1 + x2 + y2
+    except (TypeError, ValueError):  # one isn't there, or has not four numbers
+        total = nan
+    if not isfinite(total):
+        for box in boxes:
+            if box is not None:
+                _check_box(box)
 
 
 def _check_box(box: Box) -> None:

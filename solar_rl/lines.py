@@ -49,18 +49,19 @@ def read_lines(
                 file.seek(start - 1)
                 while (tail := file.readline(_BLOCK)) and not tail.endswith(b"\n"):
                     pass  # the rest of a line that began before the range
-            while end is None or file.tell() < end:
-                at_start = file.tell() == 0
+            at = file.tell()  # counted from here on: asking for each line takes longer than reading it
+            while end is None or at < end:
                 line = file.readline(longest)
                 if not line:
                     return
-                number += 1
+                at_start, at, number = at == 0, at + len(line), number + 1
                 if at_start and line.startswith(_UTF16):
                     hint = "save it as UTF-8"
                     yield number, RecordError("bad_text", "the file is UTF-16, expected UTF-8", hint=hint)
                     return
                 if len(line) == longest and not line.endswith(b"\n"):
                     _skip_line(file)
+                    at = file.tell()
                     yield number, RecordError("line_too_long", f"the line is longer than {longest:,} bytes")
                     continue
                 line = (line.removeprefix(_BOM) if at_start else line).rstrip(b"\r\n")

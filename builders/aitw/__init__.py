@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 import struct
 import tempfile
-import zlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
+from isal import isal_zlib
 
 from solar_rl.actions import Action
 from solar_rl.builder import Builder, Sign
@@ -247,17 +249,16 @@ def _screenshot(fields: _Fields) -> Screenshot:
 def _png(colour: int, channels: int, width: int, height: int, pixels: bytes) -> bytes:
     """Write raw pixels as a PNG, rows as they are.
 
-    Source: ours, because a phone's flat screens get smaller and are written twice as fast without the filters that
-    Pillow always tries.
+    Source: ours, because a phone's flat screens get smaller without the filters that Pillow always tries, and
+    ISA-L's deflate takes a fifth of zlib's time at level 1 for a smaller file.
     """
-    stride = width * channels
-    rows, view = bytearray(height * (1 + stride)), memoryview(pixels)
-    for row in range(height):  # each begins with a 0: no filter
-        start = row * (1 + stride) + 1
-        rows[start : start + stride] = view[row * stride : (row + 1) * stride]
+    rows = np.zeros((height, 1 + width * channels), np.uint8)  # each row begins with a 0: no filter
+    rows[:, 1:] = np.frombuffer(pixels, np.uint8).reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 1)), (b"IEND", b""))
-    framed = (struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in chunks)
+    chunks = ((b"IHDR", header), (b"IDAT", isal_zlib.compress(rows, 1)), (b"IEND", b""))
+    framed = (
+        struct.pack(">I", len(d)) + k + d + struct.pack(">I", isal_zlib.crc32(k + d)) for k, d in chunks
+    )
     return b"\x89PNG\r\n\x1a\n" + b"".join(framed)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-from solar_rl.actions import Box
+from solar_rl.actions import Box, make_box
 from solar_rl.errors import RecordError
 
 LISTED = "smallest_listed"
@@ -36,7 +36,7 @@ class Screen(NamedTuple):
             top, bottom = max(top, 0), min(bottom, height)
             if left >= right or top >= bottom:
                 return None
-        return Box(left / width, top / height, right / width, bottom / height)
+        return make_box((left / width, top / height, right / width, bottom / height))
 
 
 USUAL = Screen(1080, 2400, "inferred")
@@ -91,7 +91,7 @@ def read_boxes(value: Any, screen: Screen) -> tuple[Box, ...]:
         return ()
     rows = value if isinstance(value, list) and isinstance(value[0], list) else [value]
     width, height, _ = screen
-    boxes = []
+    boxes: list[Box] = []
     for row in rows:
         if not isinstance(row, list) or len(row) != 4:
             raise RecordError("bad_box", f"a candidate box is {row!r}, expected [left, top, right, bottom]")
@@ -99,7 +99,7 @@ def read_boxes(value: Any, screen: Screen) -> tuple[Box, ...]:
         # Whole pixels on the screen, as nearly all are, spare six calls a box.
         whole = type(left) is type(top) is type(right) is type(bottom) is int
         if whole and 0 <= left < right <= width and 0 <= top < bottom <= height:
-            boxes.append(Box(left / width, top / height, right / width, bottom / height))
+            boxes.append(make_box((left / width, top / height, right / width, bottom / height)))
         elif box := screen.box(*(number(edge, "an edge of a candidate box") for edge in row)):
             boxes.append(box)
     return tuple(boxes)

@@ -137,7 +137,7 @@ def read_action(fields: Mapping[str, Any], point: Point | None, screen: Screen) 
     """
     kind = fields.get("action_type")
     if point is not None:
-        return point_action(str(kind), *point, screen)
+        return point_action(str(kind), point[0], point[1], screen)
     if kind is None:
         raise RecordError("missing_field", "action_type is missing")
     read = _READERS.get(kind) if isinstance(kind, str) else None

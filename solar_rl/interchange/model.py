@@ -157,8 +157,8 @@ class InterchangeEpisode(_Model):
     """The same down the height."""
 
 
-def parse_line(line: bytes | str) -> InterchangeEpisode:
-    """Read one line as the model.
+def told_line(line: bytes | str) -> InterchangeEpisode:
+    """Read one line as the model, and say what is wrong with one that is no such thing.
 
     Raises:
         RecordError: ``bad_json``, ``unknown_key``, ``missing_field`` or ``bad_value``; ``where`` is the key,

@@ -6,14 +6,14 @@ import os
 import re
 from pathlib import Path
 
-from solar_rl.actions import Action, Box
+from solar_rl.actions import Action, Box, make_box
 from solar_rl.errors import ActionError, RecordError
+from solar_rl.interchange.decoding import parse_line
 from solar_rl.interchange.model import (
     Edges,
     InterchangeAction,
     InterchangeEpisode,
     InterchangeStep,
-    parse_line,
 )
 from solar_rl.schema import Alternative, Episode, Screenshot, Step
 
@@ -210,12 +210,12 @@ def _alternatives(step: InterchangeStep, scale: tuple[float, float]) -> tuple[Al
 
 
 def _boxes(rows: tuple[Edges, ...], scale: tuple[float, float]) -> tuple[Box, ...]:
-    found: list[Box | None]
     try:
-        found = [_box(edges, scale) for edges in rows]
+        return tuple([box for edges in rows if (box := _box(edges, scale)) is not None])
     except RecordError:  # say it again with the box's number
-        found = [_named_box(f"candidate_boxes.{index}", edges, scale) for index, edges in enumerate(rows)]
-    return tuple([box for box in found if box is not None])
+        for index, edges in enumerate(rows):
+            _named_box(f"candidate_boxes.{index}", edges, scale)
+        raise
 
 
 def _named_box(key: str, edges: Edges | None, scale: tuple[float, float]) -> Box | None:
@@ -230,16 +230,14 @@ def _named_box(key: str, edges: Edges | None, scale: tuple[float, float]) -> Box
 def _box(edges: Edges, scale: tuple[float, float]) -> Box | None:
     """Clip a box to the screen; nothing is left of one that lies outside it."""
     x1, y1, x2, y2 = edges
-    width, height = (
-        scale  # floats, as the edges are: comparing them with whole numbers takes three times as long
-    )
-    if x1 > x2 or y1 > y2:
-        raise RecordError("bad_box", f"{list(edges)} is not x1 <= x2, y1 <= y2")
-    if not (x1 >= 0.0 and y1 >= 0.0 and x2 <= width and y2 <= height):
+    width, height = scale  # floats, as the edges are: whole numbers take three times as long to compare
+    if not (0.0 <= x1 <= x2 <= width and 0.0 <= y1 <= y2 <= height):
+        if x1 > x2 or y1 > y2:
+            raise RecordError("bad_box", f"{list(edges)} is not x1 <= x2, y1 <= y2")
         if x2 < 0 or y2 < 0 or x1 > width or y1 > height:
             return None
         x1, y1, x2, y2 = max(0.0, x1), max(0.0, y1), min(width, x2), min(height, y2)
-    return Box(x1 / width, y1 / height, x2 / width, y2 / height)
+    return make_box((x1 / width, y1 / height, x2 / width, y2 / height))
 
 
 def _within(key: str, error: RecordError) -> RecordError:
