@@ -16,6 +16,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 MARK = "SOLAR_RL_ENGINE_OF"
@@ -46,6 +47,7 @@ class Leash:
     @contextmanager
     def marking(self) -> Iterator[None]:
         """Put the mark into the environment while the block runs."""
+        resource_tracker.ensure_running()  # else it is started within: it serves this process, and ends by itself
         before = os.environ.get(MARK)
         os.environ[MARK] = self._mark
         try:

@@ -7,6 +7,7 @@ Prefix caching is on, so that a request for more candidates of the same step rea
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -46,6 +47,8 @@ class Vllm:
     """
 
     def __init__(self, config: VllmSampler, prompt: PromptConfig) -> None:
+        if importlib.util.find_spec("vllm") is None:  # told before a model is looked for, here or on the Hub
+            raise MissingExtra("sampling with vLLM", "sample")
         self._config = config
         self._reader = load_reader(
             config.model,
@@ -88,6 +91,7 @@ class Vllm:
         self._loop.run(_stop(self._engine))
         self._loop.close()
         self._leash.release()
+        self._engine = None  # while its module is still whole: at the interpreter's exit it complains
 
     async def _answer(self, request: Request) -> list[Completion]:
         request, dropped = fit(request, self._longest, self._length)

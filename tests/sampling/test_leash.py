@@ -89,6 +89,14 @@ def test_release_ends_what_is_left_and_the_mark_goes_with_the_block(monkeypatch)
     assert kept.wait(30) == -9
 
 
+def test_what_serves_the_sampler_itself_is_left_alone():
+    words = "from multiprocessing import resource_tracker as t; from solar_rl.sampling.leash import Leash\n"
+    words += "leash = Leash()\nwith leash.marking(): t.ensure_running()\n"
+    words += "leash.release(); print(t._resource_tracker._check_alive())"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
 def test_a_mark_within_a_mark_gives_the_outer_one_back(monkeypatch):
     monkeypatch.setenv(MARK, "outer")
     leash = Leash()
