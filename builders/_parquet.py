@@ -1,12 +1,18 @@
-"""Read parquet files row by row in bounded memory: a few rows at a time, and only the columns that are asked for."""
+"""Read parquet files row by row in bounded memory: a few rows at a time, and only the columns that are asked for.
+
+``ParquetBuilder`` is what every builder of such files shares.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from solar_rl.errors import RecordError
+from solar_rl.builder import Builder, Sign
+from solar_rl.config import SourceConfig
+from solar_rl.errors import ConfigError, RecordError
+from solar_rl.peek import some_files
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -14,6 +20,34 @@ if TYPE_CHECKING:
 _ROWS = 8
 """Rows decoded at a time; a row with a screenshot has a megabyte or more."""
 _BUFFER = 1 << 20
+
+
+class ParquetBuilder(Builder):
+    """Reads a parquet file, or those right in a folder."""
+
+    marks: ClassVar[tuple[str, ...]]
+    """Columns that together no other format has; the first two name it in a sign."""
+
+    def __init__(self, source: SourceConfig) -> None:
+        super().__init__(source)
+        if not self.source_files():
+            raise ConfigError("holds no .parquet file", where=f"source.path {self.path}")
+
+    @classmethod
+    def recognises(cls, path: Path) -> Sign | None:
+        """Tell the format by its columns."""
+        for file in [path] if path.suffix == ".parquet" else some_files(path, (".parquet",))[:3]:
+            try:
+                names = set(open_file(file).schema_arrow.names)
+            except RecordError:
+                continue
+            if names.issuperset(cls.marks):
+                return Sign(0.95, f"{file.name} has columns {cls.marks[0]} and {cls.marks[1]}")
+        return None
+
+    def source_files(self) -> list[Path]:
+        """List the parquet files."""
+        return some_files(self.path, (".parquet",)) if self.path.is_dir() else [self.path]
 
 
 def open_file(file: Path) -> pq.ParquetFile:

@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from solar_rl.actions import DIRECTIONS, Action, Box
-from solar_rl.builder import Builder, Sign
-from solar_rl.config import Config, SourceConfig
-from solar_rl.errors import ConfigError, RecordError
-from solar_rl.peek import some_files
+from solar_rl.config import Config
+from solar_rl.errors import RecordError
 from solar_rl.schema import Episode, Reject, Screenshot, Step
 
-from ._parquet import image_bytes, open_file, read_rows
+from ._parquet import ParquetBuilder, image_bytes, open_file, read_rows
 from .android_control.screen import LISTED, Screen, number
 from .android_control.vocabulary import read_optional_text, read_text
 
@@ -62,34 +60,14 @@ class Options(Config):
     """What select, which names an option of a list, is read as."""
 
 
-class GuiR1(Builder):
+class GuiR1(ParquetBuilder):
     """Reads parquet files; a shard is a row group."""
 
     name = "gui_r1"
     homepage = "https://github.com/ritzz-ai/GUI-R1"
     citation = CITATION
+    marks = ("gt_action", "gt_bbox", "instruction", "image")
     Options = Options
-
-    def __init__(self, source: SourceConfig) -> None:
-        super().__init__(source)
-        if not self.source_files():
-            raise ConfigError("holds no .parquet file", where=f"source.path {self.path}")
-
-    @classmethod
-    def recognises(cls, path: Path) -> Sign | None:
-        """Tell the format by its columns."""
-        for file in [path] if path.suffix == ".parquet" else some_files(path, (".parquet",))[:3]:
-            try:
-                names = set(open_file(file).schema_arrow.names)
-            except RecordError:
-                continue
-            if {"gt_bbox", "gt_action", "instruction", "image"} <= names:
-                return Sign(0.95, f"{file.name} has columns gt_action and gt_bbox")
-        return None
-
-    def source_files(self) -> list[Path]:
-        """List the parquet files."""
-        return some_files(self.path, (".parquet",)) if self.path.is_dir() else [self.path]
 
     def shards(self) -> list[str]:
         """List the row groups of the files, such as ``train.parquet:0``; a damaged file is one shard."""

@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from solar_rl.actions import Action, Box
-from solar_rl.builder import Builder, Sign
-from solar_rl.config import Config, SourceConfig
-from solar_rl.errors import ConfigError, RecordError
-from solar_rl.peek import some_files
+from solar_rl.config import Config
+from solar_rl.errors import RecordError
 from solar_rl.schema import Alternative, Episode, Reject, Screenshot, Step
 
-from ._parquet import image_bytes, open_file, read_rows
+from ._parquet import ParquetBuilder, image_bytes, open_file, read_rows
 from .android_control.screen import Screen, number
 from .android_control.vocabulary import at_step, read_json, read_optional_text, read_text
 
@@ -68,35 +66,15 @@ class Element(NamedTuple):
         return (self.box.x1 + self.box.x2) / 2, (self.box.y1 + self.box.y2) / 2
 
 
-class Mind2Web(Builder):
+class Mind2Web(ParquetBuilder):
     """Reads the parquet files of Multimodal-Mind2Web; a shard is a file, with its last task read to the end."""
 
     name = "mind2web"
     license = "openrail"
     homepage = "https://huggingface.co/datasets/osunlp/Multimodal-Mind2Web"
     citation = CITATION
+    marks = ("annotation_id", "pos_candidates", "screenshot")
     Options = Options
-
-    def __init__(self, source: SourceConfig) -> None:
-        super().__init__(source)
-        if not self.source_files():
-            raise ConfigError("holds no .parquet file", where=f"source.path {self.path}")
-
-    @classmethod
-    def recognises(cls, path: Path) -> Sign | None:
-        """Tell the format by its columns."""
-        for file in [path] if path.suffix == ".parquet" else some_files(path, (".parquet",))[:3]:
-            try:
-                names = set(open_file(file).schema_arrow.names)
-            except RecordError:
-                continue
-            if {"annotation_id", "pos_candidates", "screenshot"} <= names:
-                return Sign(0.95, f"{file.name} has columns annotation_id and pos_candidates")
-        return None
-
-    def source_files(self) -> list[Path]:
-        """List the parquet files."""
-        return some_files(self.path, (".parquet",)) if self.path.is_dir() else [self.path]
 
     @cached_property
     def _parts(self) -> dict[str, list[Path]]:

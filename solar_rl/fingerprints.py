@@ -62,10 +62,9 @@ def difference_hash(data: bytes) -> str:
     from PIL import Image
 
     image = decode_image(data, (9 * _THUMBNAIL * 8, 8 * _THUMBNAIL * 8))
-    if image.mode not in ("L", "RGB", "RGBA"):
-        image = image.convert("RGB")
+    gray = image.convert("L")  # before it is made smaller: one channel is averaged ten times as fast as four
     factor = max(1, min(image.width // ((_COLUMNS + 1) * _THUMBNAIL), image.height // (_ROWS * _THUMBNAIL)))
-    gray = image.reduce(factor).convert("L").resize((_COLUMNS + 1, _ROWS), Image.Resampling.BOX)
+    gray = gray.reduce(factor).resize((_COLUMNS + 1, _ROWS), Image.Resampling.BOX)
     cells = gray.tobytes()
     bits = 0
     for row in range(_ROWS):

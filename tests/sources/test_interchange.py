@@ -16,8 +16,10 @@ from solar_rl import pipeline
 from solar_rl.actions import ACTION_FIELDS, ACTION_TYPES, BUTTONS, DIRECTIONS, STATUSES, Action
 from solar_rl.builder import load_builder
 from solar_rl.config import DatasetConfig, SourceConfig
-from solar_rl.errors import ActionError, InputError
-from solar_rl.interchange import Images, export_dataset, json_schema, read_line, write_episodes
+from solar_rl.errors import ActionError, InputError, RecordError
+from solar_rl.interchange import Images, decoding, export_dataset, json_schema, read_line, write_episodes
+from solar_rl.interchange.decoding import parse_line
+from solar_rl.interchange.model import told_line
 from solar_rl.interchange.reference import keys_markdown
 from solar_rl.schema import Episode, Step
 
@@ -89,6 +91,75 @@ def test_a_line_can_say_all_that_an_episode_holds() -> None:
         said = {"image" if each.name == "screenshot" else each.name for each in fields(record)}
         assert said <= part["properties"].keys()
     assert set(ACTION_FIELDS) == schema["$defs"]["InterchangeAction"]["properties"].keys()
+
+
+# --- the fast decoder --------------------------------------------------------------------------------
+
+LINE = {
+    "episode_id": "e",
+    "goal": "g",
+    "platform": "web",
+    "coordinates": "pixels",
+    "screen_width": 9,
+    "screen_height": 9,
+    "steps": [
+        {
+            "action": {"action_type": "click", "x": 5, "y": 6.5},
+            "target_box": [1, 2, 3, 4],
+            "candidate_boxes": [[1, 2, 3, 4.5]],
+            "alternatives": [{"action_type": "press", "keys": ["a"], "box": None}],
+            "image_sha256": "a" * 64,
+        }
+    ],
+}
+TEXT = json.dumps(LINE)
+NUMBERS = ("-0", "1e999", "NaN", "05", "5.", "1E2", "1" + 400 * "0", str(2**70), "true", "null", '"5"', "5.0")
+ODD_TEXTS = (r'"\ud800"', r'"\ud83d\ude00"', '"\x01"', r'"\u0000"', "7", "1.0", "null", str(10**30))
+SWAPS = [
+    *(('"x": 5', f'"x": {number}') for number in NUMBERS),
+    *(('"screen_width": 9', f'"screen_width": {number}') for number in (*NUMBERS, "0", str(2**31))),
+    *((old, old[:-3] + text) for old in ('"episode_id": "e"', '"goal": "g"') for text in ODD_TEXTS),
+    ('"x": 5', '"x": 5, "x": 8'),
+    ('"x": 5', '"z": 5, "x": 5'),
+    ("[1, 2, 3, 4]", "[1, 2, 3]"),
+    ("[1, 2, 3, 4]", "[1, 2, 3, 4, 5]"),
+    ("[[1, 2, 3, 4.5]]", "null"),
+    ('["a"]', "[]"),
+    ('["a"]', "[1]"),
+    ('"pixels"', '"metres"'),
+    ("a" * 64, "A" * 64),
+    ("a" * 64, "a" * 64 + r"\n"),
+    ('"goal": "g", ', ""),
+]
+
+
+def fields_of(value: Any) -> Any:
+    """A model or a struct as plain values, each beside its type."""
+    if isinstance(value, tuple):
+        return [fields_of(each) for each in value]
+    names = getattr(type(value), "model_fields", getattr(value, "__struct_fields__", None))
+    return (
+        (type(value), value) if names is None else {name: fields_of(getattr(value, name)) for name in names}
+    )
+
+
+@pytest.mark.parametrize(("old", "new"), SWAPS)
+def test_the_fast_decoder_takes_what_the_model_takes_and_the_model_tells_the_rest(old: str, new: str) -> None:
+    assert old in TEXT
+    line = TEXT.replace(old, new)
+    try:
+        told = fields_of(told_line(line))
+    except RecordError as error:
+        with pytest.raises(RecordError) as met:
+            parse_line(line)
+        assert (met.value.reason, str(met.value)) == (error.reason, str(error))
+    else:
+        assert fields_of(parse_line(line)) == told
+
+
+def test_a_good_line_never_reaches_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "told_line", lambda line: pytest.fail("the model was asked"))
+    assert parse_line(TEXT).steps[0].action.x == 5.0
 
 
 # --- the round trip ----------------------------------------------------------------------------------
