@@ -143,8 +143,8 @@ def main() -> None:
     identity = recipe_identity(solar, config, model_config, data.name)
     checkpoint = find_checkpoint(config.resume_from_checkpoint, config.output_dir)
     if checkpoint is not None:
-        updates = config.steps_per_generation * config.num_iterations / config.gradient_accumulation_steps
-        check_checkpoint(checkpoint, identity, updates)
+        span = config.steps_per_generation * config.num_iterations
+        check_checkpoint(checkpoint, identity, span, config.gradient_accumulation_steps)
 
     # 3. The policy, with the image sizes that the sampler saw. The trainer puts it on its device.
     policy = load_start(config, model_config, data.prompt)

@@ -6,7 +6,8 @@ luck alone. ``policy/...`` tells of the policy as it is now. docs/metrics.md exp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -166,6 +167,10 @@ class PolicyFigures:
         highest = log_ratio.masked_fill(mask == 0, -torch.inf).amax()
         return cls(torch.stack([value.float() for value in sums]), highest[None])
 
+    def plus(self, other: PolicyFigures) -> PolicyFigures:
+        """Return the sums over both."""
+        return PolicyFigures(self.sums + other.sums, torch.maximum(self.highest, other.highest))
+
     def report(self, total: Total, highest: Total) -> dict[str, float]:
         """Return the figures over all processes, by logged name.
 
@@ -188,3 +193,72 @@ class PolicyFigures:
             if count:
                 figures[f"policy/logprob_{name}"] = logp / count
         return figures
+
+
+class Window:
+    """Gathers what the next log tells, over every micro-batch since the last one.
+
+    Each figure is a sum over a sum, so how an update is cut into micro-batches changes none of them, and one
+    without a token in play counts nothing.
+    """
+
+    TOKEN_MEANS = (
+        "kl",
+        "entropy",
+        "clip_ratio/low_mean",
+        "clip_ratio/high_mean",
+        "clip_ratio/region_mean",
+        "cispo_clip_ratio",
+        "vespo/phi_seq_mean",
+    )
+    """TRL's figures that are means over the tokens in play of one micro-batch, on all processes."""
+    EXTREMES = ("clip_ratio/low_min", "clip_ratio/high_max")
+
+    def __init__(self) -> None:
+        self._policy: PolicyFigures | None = None
+        self._sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+
+    def note(self, name: str, total: float, count: float) -> None:
+        """Add to a mean.
+
+        Args:
+            name: The logged name.
+            total: Sum of the values, over all processes.
+            count: How many they are.
+        """
+        if count:
+            self._sums[name][0] += total
+            self._sums[name][1] += count
+
+    def take(self, figures: PolicyFigures, metrics: MutableMapping[str, list[float]], total: Total) -> None:
+        """Add a micro-batch, and weigh what TRL has just noted of it by the tokens in play.
+
+        Args:
+            figures: The micro-batch's sums.
+            metrics: TRL's lists; the newest entry of each is the micro-batch's.
+            total: Adds up over all processes.
+        """
+        self._policy = figures if self._policy is None else self._policy.plus(figures)
+        tokens = float(total(figures.sums[:1]).item())
+        for name in (*self.TOKEN_MEANS, *self.EXTREMES):
+            if metrics.get(name) and (name in self.TOKEN_MEANS or not tokens):
+                value = metrics[name].pop()
+                self.note(name, value * tokens, tokens)
+                if not metrics[name]:
+                    del metrics[name]
+
+    def close(self, metrics: MutableMapping[str, list[float]], total: Total, highest: Total) -> None:
+        """Write the figures into TRL's lists and begin anew.
+
+        Args:
+            metrics: TRL's lists, a mean of which is logged.
+            total: Adds up over all processes.
+            highest: Takes the highest over all processes.
+        """
+        found = {name: value / count for name, (value, count) in self._sums.items()}
+        if self._policy is not None:
+            found |= self._policy.report(total, highest)
+        for name, value in found.items():
+            metrics[name] = [value]
+        self._policy = None
+        self._sums.clear()

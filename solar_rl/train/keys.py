@@ -9,9 +9,11 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib.util
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from solar_rl.errors import ConfigError, MissingExtra
@@ -44,9 +46,27 @@ def _read_bool(word: str) -> None:
         raise ValueError(word)
 
 
+def _read_number(word: str) -> None:
+    if math.isnan(float(word)):
+        raise ValueError(word)
+
+
+_RANGES = {
+    "weight_floor": {"above": 0, "most": 1},
+    "expert_anchor": {"least": 0},
+    "tis_clip": {"above": 0},
+    "upsample_rare": {"least": 0, "most": 1},
+    "margin_groups": {"least": 0},
+    "margin_every": {"least": 0},
+    "collapse_patience": {"least": 1},
+    "image_cache_mb": {"least": 0},
+}
+"""Bounds of our own keys; a dataclass's metadata can't hold them, since argparse takes all of it."""
+_LOSSES = ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo")
+"""What TRL's GRPOConfig takes as loss_type: a plain str there, which fails once the model is loaded."""
 _KINDS: dict[str, tuple[str, Callable[[str], object]]] = {
     "int": ("a whole number", int),
-    "float": ("a number", float),
+    "float": ("a number", _read_number),
     "bool": ("true or false", _read_bool),
 }
 
@@ -59,12 +79,14 @@ class Field(NamedTuple):
         choices: The only values it takes; empty: any.
         optional: Whether ``none`` is a value.
         default: The value where the recipe says nothing, as it stands in the source.
+        bounds: Smallest value (``least``), one that it must exceed (``above``), largest (``most``).
     """
 
     kind: str
     choices: tuple[str, ...] = ()
     optional: bool = False
     default: object = None
+    bounds: Mapping[str, float] = MappingProxyType({})
 
     def problem(self, value: object) -> str | None:
         """Say what was expected where a value isn't it.
@@ -86,7 +108,15 @@ class Field(NamedTuple):
             read(word)
         except ValueError:
             return expected
-        return None
+        return self._beyond(float(word)) if self.bounds else None
+
+    def _beyond(self, value: float) -> str | None:
+        least, above, most = map(self.bounds.get, ("least", "above", "most"))
+        below = (least is not None and value < least) or (above is not None and value <= above)
+        if not below and (most is None or value <= most):
+            return None
+        lower = f"at least {least:g}" if least is not None else f"above {above:g}"
+        return lower if most is None else f"{lower} and at most {most:g}"
 
 
 def read_settings(path: Path | None, extra: Sequence[str]) -> dict[str, Any]:
@@ -184,7 +214,10 @@ def known_fields(trainer: str = "grpo") -> dict[str, Field]:
     """
     ours = (Path(arguments.__file__), shipped_path("recipes", SCRIPTS[trainer]))
     files = [*_library_files(trainer), *ours]
-    return {name: field for file in files for name, field in _dataclass_fields(file)}
+    found = {name: field for file in files for name, field in _dataclass_fields(file)}
+    if trainer == "grpo":
+        found["loss_type"] = found["loss_type"]._replace(choices=_LOSSES)
+    return {name: field._replace(bounds=_RANGES.get(name, {})) for name, field in found.items()}
 
 
 def _library_files(trainer: str) -> Iterator[Path]:

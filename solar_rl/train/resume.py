@@ -6,6 +6,7 @@ that going on with another recipe or dataset is refused before the model loads.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -40,12 +41,14 @@ TRLS = (
     "beta",
     "completion_only_loss",
     "delta",
+    "entropy_coef",
     "epsilon",
     "epsilon_high",
     "importance_sampling_level",
     "learning_rate",
     "loss_type",
     "lr_scheduler_type",
+    "max_completion_length",
     "max_grad_norm",
     "max_length",
     "num_generations",
@@ -61,6 +64,8 @@ TRLS = (
     "weight_decay",
 )
 """Keys of GRPOConfig and SFTConfig that change what is learned. ``max_steps`` is left out: a run may go on for longer."""
+_END = 2**20
+"""Bytes of either end of a file of weights that tell it from another: the last hold weights, of several GB too."""
 MODELS = ("use_peft", "lora_r", "lora_alpha", "lora_dropout", "lora_target_modules")
 """Keys of ModelConfig that decide which weights there are."""
 
@@ -79,7 +84,25 @@ def recipe_identity(solar: Any, config: Any, model: Any, dataset: str) -> dict[s
     for owner, names in ((solar, OURS), (config, TRLS), (model, MODELS)):
         known = {field.name for field in fields(owner)}
         identity |= {name: _plain(getattr(owner, name)) for name in names if name in known}
+    if identity.get("beta") or identity.get(
+        "use_peft"
+    ):  # then the start is part of the loss, or of the weights
+        identity["start"] = _start_mark(model.model_name_or_path, model.model_revision)
     return identity
+
+
+def _start_mark(model: str, revision: str | None) -> str:
+    """Tell one start model from another: a folder by the ends of its weights, whatever it is called."""
+    if not Path(model).is_dir():
+        return f"{model}@{revision or 'main'}"
+    digest = hashlib.sha256()
+    for path in sorted(Path(model).glob("*.safetensors")):
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            for start in (0, max(0, size - _END)):
+                file.seek(start)
+                digest.update(file.read(_END))
+    return digest.hexdigest()[:16]
 
 
 def _plain(value: Any) -> Any:
@@ -125,13 +148,14 @@ def _last_good(output_dir: Path) -> float:
     return _step(Path(good)) if good else -1
 
 
-def check_checkpoint(path: Path, identity: Mapping[str, Any], updates_a_batch: float = 1.0) -> None:
+def check_checkpoint(path: Path, identity: Mapping[str, Any], span: int = 1, accumulation: int = 1) -> None:
     """Make sure that a checkpoint belongs to a recipe.
 
     Args:
         path: The checkpoint.
         identity: ``recipe_identity`` of the recipe that goes on.
-        updates_a_batch: Updates that share a generation batch; a run can't go on amid one.
+        span: Micro-batches that share a generation batch; a run can't go on amid one.
+        accumulation: Micro-batches of an update.
 
     Raises:
         InputError: It was made by another recipe or from another dataset, or lies amid a generation batch.
@@ -148,11 +172,13 @@ def check_checkpoint(path: Path, identity: Mapping[str, Any], updates_a_batch: f
             where=str(path),
             hint="go on with the recipe that made it, or start a new run with --model_name_or_path and this folder",
         )
-    if updates_a_batch > 1 and _step(path) % updates_a_batch:
+    if _step(path) * accumulation % span:
+        every = span // math.gcd(span, accumulation)
         raise InputError(
-            f"step {_step(path)} lies amid a generation batch of {updates_a_batch:g} updates",
+            f"step {_step(path)} lies amid a generation batch: {span} micro-batches share one, "
+            f"an update has {accumulation}",
             where=str(path),
-            hint=f"save every {updates_a_batch:g} steps or a multiple of it",
+            hint=f"save every {every} steps or a multiple of it",
         )
 
 

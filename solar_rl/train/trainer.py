@@ -9,6 +9,8 @@ Five methods of ``trl.GRPOTrainer`` are overridden:
 * ``_compute_loss``: the expert anchor's term beside TRL's loss, and the ratios that health is judged by;
 * ``_get_per_token_logps_and_entropies``: rows that are not in play skip the model, recorded actions join it.
 
+``log``, which is public, tells figures over all micro-batches since the last log (train/figures.py).
+
 Two of transformers' ``Trainer`` are mended: ``_load_from_checkpoint``, which reads 1 of 57 tensors back for
 Qwen2.5-VL, and ``_run_epoch``, which takes a step more when a finished run is resumed. ``PRIVATE_NAMES`` lists everything private that is relied on;
 a test fails when TRL or transformers moves one of them.
@@ -27,11 +29,11 @@ from datasets.arrow_dataset import Dataset
 from solar_rl.errors import InputError
 from solar_rl.train.anchor import Anchor
 from solar_rl.train.contexts import Contexts
-from solar_rl.train.figures import PolicyFigures, SampledFigures
+from solar_rl.train.figures import PolicyFigures, SampledFigures, Window
 from solar_rl.train.forward import can_choose, choose_rows, spread, widen
 from solar_rl.train.images import Memory
 from solar_rl.train.resume import read_weights
-from solar_rl.train.sampler import GroupSampler
+from solar_rl.train.sampler import GroupSampler, check_groups, mean_weight
 
 PRIVATE_NAMES = {
     "GRPOTrainer": (
@@ -121,8 +123,10 @@ class ReplayGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         self._joining: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = None
         self._joined: torch.Tensor | None = None  # log-probs of the recorded actions that joined
         self._seen: torch.Tensor | None = None  # log-probs that the loss was computed from
+        self._window = Window()
         super().__init__(reward_funcs=[stored_reward], **kwargs)
         check_groups(self.train_dataset, self.num_generations)
+        self._mean_weight = mean_weight(self.train_dataset)
         self._sampled_figures = SampledFigures.of(self.train_dataset, counts or {})
         logging.getLogger("trl.trainer.grpo_trainer").addFilter(_not_about_absent_rewards)
 
@@ -196,12 +200,15 @@ class ReplayGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         self._note("data/in_play", self._live.float())
 
     def _advantages(self, batch: dict[str, Any], rows: list[dict[str, Any]]) -> torch.Tensor:
-        """Return (B,) advantages divided by the mean weight of the whole batch, 0 where not in play.
+        """Return (B,) advantages divided by the mean weight, 0 where not in play.
 
-        So a weight moves effort between groups and leaves the size of a step alone. [ours]
+        The mean is the dataset's; of fresh candidates, the generation batch's. So a weight moves effort between
+        groups and leaves the size of a step alone, however an update is cut into generation batches. [ours]
         """
         device = batch["completion_mask"].device
         advantage = torch.tensor([row["advantage"] for row in rows], device=device)
+        if self._mean_weight is not None:
+            return advantage / self._mean_weight
         weight = torch.tensor([row["weight"] for row in rows], device=device)
         total, count = self._total(torch.stack([weight.sum(), (weight > 0).sum()]))
         return advantage * (count / total) if total > 0 else advantage
@@ -252,8 +259,7 @@ class ReplayGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         figures = PolicyFigures.of(
             self._seen.detach(), inputs["sampling_per_token_logps"], mask, inputs["valid"]
         )
-        for name, value in figures.report(self._total, self._highest).items():
-            self._metrics["train"][name].append(value)
+        self._window.take(figures, self._metrics["train"], self._total)
         self._live = self._joining = self._joined = self._seen = None
         return loss
 
@@ -337,7 +343,13 @@ class ReplayGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         """Log the mean over all processes, of the values that a mask keeps."""
         mask = torch.ones_like(values) if mask is None else mask
         total, count = self._total(torch.stack([(values * mask).sum(), mask.sum().to(values.dtype)])).tolist()
-        self._metrics["train"][name].append(scale * total / max(count, 1.0))
+        self._window.note(name, scale * total, count)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Log the figures since the last log."""
+        if self.model.training:
+            self._window.close(self._metrics["train"], self._total, self._highest)
+        super().log(logs, start_time)
 
     def _run_epoch(self, *args: Any, **kwargs: Any) -> None:
         # transformers 5.24 takes one step too many when it goes on from a run's last checkpoint
@@ -359,26 +371,3 @@ def _truths(values: Sequence[bool | None]) -> torch.Tensor:
 def _not_about_absent_rewards(record: logging.LogRecord) -> bool:
     """Drop TRL's warning about a row without a reward, which here means: not in play."""
     return "All reward functions returned None" not in str(record.msg)
-
-
-def check_groups(rows: Dataset, size: int) -> None:
-    """Make sure that rows come in whole groups of ``size`` candidates of one step.
-
-    Raises:
-        InputError: A group is short, mixed, or holds a candidate twice.
-    """
-    if len(rows) % size:
-        raise InputError(
-            f"{len(rows)} rows are no whole groups of {size}", hint="set num_generations to the dataset's N"
-        )
-    keys = zip(rows["episode_id"], rows["step_index"], rows["candidate_index"], strict=True)
-    members = list(keys)
-    for start in range(0, len(members), size):
-        group = members[start : start + size]
-        if len({key[:2] for key in group}) != 1 or len(set(group)) != size:
-            episode, step, _ = group[0]
-            raise InputError(
-                f"rows {start} to {start + size - 1} aren't {size} different candidates of one step",
-                where=f"episode {episode}, step {step}",
-                hint="set num_generations to the dataset's N",
-            )

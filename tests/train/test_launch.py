@@ -1,5 +1,7 @@
 """Starting a recipe: what is refused before anything heavy is loaded, and the command that is run."""
 
+import inspect
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -8,11 +10,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from trl import GRPOTrainer
 
 from solar_rl.errors import ConfigError, InputError
 from solar_rl.schema import SCHEMA_VERSION
 from solar_rl.shipped import shipped_path
-from solar_rl.train.keys import parse_overrides, read_settings
+from solar_rl.train.keys import known_fields, parse_overrides, read_settings
 from solar_rl.train.launch import (
     Machines,
     check_arguments,
@@ -131,6 +134,13 @@ def test_a_hub_id_and_a_relative_folder_are_policies(recipe, policy_folder, monk
         (["--max_steps=1.5"], "'max_steps' is '1.5', expected a whole number"),
         (["--use_cpu", "perhaps"], "'use_cpu' is 'perhaps', expected true or false"),
         (["--weight_floor", "abc"], "'weight_floor' is 'abc', expected a number"),
+        (["--learning_rate", "nan"], "'learning_rate' is 'nan', expected a number"),
+        (["--tis_clip", "-1"], "'tis_clip' is '-1', expected above 0"),
+        (["--expert_anchor", "-1"], "'expert_anchor' is '-1', expected at least 0"),
+        (["--upsample_rare", "5"], "'upsample_rare' is '5', expected at least 0 and at most 1"),
+        (["--weight_floor", "0"], "'weight_floor' is '0', expected above 0 and at most 1"),
+        (["--collapse_patience", "0"], "'collapse_patience' is '0', expected at least 1"),
+        (["--loss_type", "grop"], "did you mean 'grpo'"),
         (["--dtype", "float33"], "'dtype' is 'float33', expected one of auto, bfloat16"),
     ],
 )
@@ -139,6 +149,16 @@ def test_a_wrong_value_is_refused_before_anything_runs(recipe, words, message):
         launch(recipe, words, dry_run=True)
     assert error.value.exit_code == 2
     assert "\n" not in str(error.value)
+
+
+def test_every_loss_of_trl_is_known():
+    source = inspect.getsource(GRPOTrainer._compute_loss)
+    named = {
+        word
+        for found in re.findall(r"self\.loss_type (?:==|in|!=) (\[[^]]*\]|\"\w+\")", source)
+        for word in re.findall(r"\w+", found)
+    }
+    assert named == set(known_fields("grpo")["loss_type"].choices)
 
 
 def test_a_wrong_value_in_the_file_names_the_file(recipe):

@@ -12,6 +12,7 @@ from solar_rl.errors import InputError
 from solar_rl.policy import batch_logprobs, encode
 from solar_rl.train import trainer as replay
 from solar_rl.train.callbacks import margin, pick_groups
+from solar_rl.train.sampler import check_groups
 
 pytestmark = pytest.mark.train
 
@@ -90,12 +91,12 @@ def test_the_first_ratio_is_one_because_log_probs_are_the_policys_own(dataset, p
 def test_groups_that_are_not_whole_are_refused(dataset, policy_folder, tmp_path):
     _, data, _ = build_trainer(dataset, policy_folder, tmp_path)
     with pytest.raises(InputError, match="no whole groups of 4"):
-        replay.check_groups(data.rows.select(range(6)), SIZE)
+        check_groups(data.rows.select(range(6)), SIZE)
     mixed = data.rows.select([0, 1, 2, 4])
     with pytest.raises(InputError, match="aren't 4 different candidates of one step"):
-        replay.check_groups(mixed, SIZE)
+        check_groups(mixed, SIZE)
     with pytest.raises(InputError, match="aren't 4 different candidates"):
-        replay.check_groups(data.rows.select([0, 1, 2, 2]), SIZE)
+        check_groups(data.rows.select([0, 1, 2, 2]), SIZE)
 
 
 # --- advantages ---------------------------------------------------------------------------------------
@@ -123,18 +124,21 @@ def test_the_std_weight_is_trls_scaling_up_to_one_factor_a_batch(dataset, policy
     assert factors.std() / factors.mean() < 1e-3
 
 
-def test_weights_are_divided_by_their_batch_mean(dataset, policy_folder, tmp_path):
+@pytest.mark.parametrize("groups", [range(4), range(1), range(2, 3)])
+def test_weights_are_divided_by_their_mean_over_the_dataset(dataset, policy_folder, tmp_path, groups):
     plain, *_ = build_trainer(dataset, policy_folder, tmp_path, credit="step_local")
-    weighted, *_ = build_trainer(
+    weighted, data, _ = build_trainer(
         dataset, policy_folder, tmp_path, credit="step_local", advantage_weight="log_success"
     )
-    _, without = batch_of(plain)
-    heavy_rows, with_weight = batch_of(weighted)
-    ratio = with_weight["advantages"] / without["advantages"]
-    assert ratio.mean() == pytest.approx(1.0, abs=1e-5)
-    weights = torch.tensor([row["weight"] for row in heavy_rows])
-    assert weights.unique().numel() > 1
-    assert torch.allclose(ratio / ratio[0], weights / weights[0], atol=1e-5)
+    _, without = batch_of(plain, groups)
+    heavy_rows, with_weight = batch_of(weighted, groups)
+    every = torch.tensor(data.rows["weight"][:])
+    assert every.unique().numel() > 1
+    expected = torch.tensor([row["weight"] for row in heavy_rows]) / every[every > 0].mean()
+    taught = without["advantages"].abs() > 1e-6
+    assert taught.any()
+    ratio = with_weight["advantages"][taught] / without["advantages"][taught]
+    assert torch.allclose(ratio, expected[taught], atol=1e-5)
 
 
 # --- members that are not in play ---------------------------------------------------------------------

@@ -15,14 +15,15 @@ import pytest
 import torch
 import yaml
 from small_dataset import build_trainer, losses, make_dataset
-from trl import GRPOTrainer
+from trl import GRPOConfig, GRPOTrainer, ModelConfig
 
 from solar_rl.errors import InputError
 from solar_rl.shipped import shipped_path
+from solar_rl.train.arguments import RunArguments
 from solar_rl.train.callbacks import RECORD
 from solar_rl.train.health import COLLAPSE
 from solar_rl.train.launch import make_command
-from solar_rl.train.resume import IDENTITY, check_checkpoint, find_checkpoint
+from solar_rl.train.resume import IDENTITY, check_checkpoint, find_checkpoint, recipe_identity
 
 pytestmark = pytest.mark.train
 
@@ -191,7 +192,7 @@ def refused(monkeypatch, policy_folder):
     def no_model(*args, **kwargs):
         raise AssertionError("the model was loaded first")
 
-    monkeypatch.setattr(script, "load_policy", no_model)
+    monkeypatch.setattr(script, "load_start", no_model)
 
     def run(dataset, out, **options) -> str:
         path = recipe(dataset, policy_folder, out, per_device_train_batch_size=8, **options)
@@ -244,9 +245,30 @@ def test_a_checkpoint_that_is_not_there_is_refused(dataset, tmp_path, refused):
 
 def test_a_checkpoint_amid_a_generation_batch_is_refused(saved, tmp_path):
     identity = json.loads((saved / "checkpoint-1" / IDENTITY).read_text())
-    check_checkpoint(saved / "checkpoint-2", identity, updates_a_batch=2)
-    with pytest.raises(InputError, match="step 1 lies amid a generation batch of 2 updates"):
-        check_checkpoint(saved / "checkpoint-1", identity, updates_a_batch=2)
+    check_checkpoint(saved / "checkpoint-2", identity, span=8, accumulation=4)
+    with pytest.raises(InputError, match=r"step 1 lies amid a generation batch.*save every 2 steps"):
+        check_checkpoint(saved / "checkpoint-1", identity, span=8, accumulation=4)
+    # a batch of two micro-batches can end amid an update of three
+    check_checkpoint(saved / "checkpoint-2", identity, span=2, accumulation=3)
+    with pytest.raises(InputError, match="save every 2 steps"):
+        check_checkpoint(saved / "checkpoint-1", identity, span=2, accumulation=3)
+
+
+@pytest.mark.parametrize(
+    ("beta", "use_peft", "told"), [(0.0, False, False), (0.5, False, True), (0.0, True, True)]
+)
+def test_another_start_model_is_another_recipe_where_it_counts(tmp_path, beta, use_peft, told):
+    """With a KL term it is the reference, with LoRA it is most of the weights."""
+    marks = []
+    for name, last in (("one", b"1"), ("same", b"1"), ("other", b"2")):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(bytes(3 * 2**20) + last)
+        config = GRPOConfig(output_dir=str(tmp_path), beta=beta, use_cpu=True, bf16=False)
+        model = ModelConfig(model_name_or_path=str(folder), use_peft=use_peft)
+        marks.append(recipe_identity(RunArguments("x"), config, model, "small 1.0.0"))
+    assert marks[0] == marks[1]
+    assert (marks[0] != marks[2]) is told
 
 
 # --- other bad input ----------------------------------------------------------------------------------
