@@ -81,7 +81,7 @@ def training_keys(
         "save_only_model": True,
     }
     if arm != "sft":
-        keys |= {"num_generations": plan.n, "off_policy": "behaviour", "margin_groups": 0, "collapse": "warn"}
+        keys |= {"num_generations": plan.n, "margin_groups": 0, "collapse": "warn"}
     return keys | given.keys | recipe.keys
 
 

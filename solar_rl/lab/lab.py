@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from solar_rl import __version__
 from solar_rl.errors import InputError
 from solar_rl.lab.folder import Folder
 from solar_rl.lab.plan import Plan
 from solar_rl.lab.preparing import prepare
-from solar_rl.lab.running import left, measure_start, pilot, run_all
+from solar_rl.lab.running import MADE, left, measure_start, pilot, run_all
 from solar_rl.pipeline.work import locked
+from solar_rl.shipped import in_checkout
 
 CONFIG = "config.json"
 """The plan that a folder's results belong to."""
@@ -62,6 +66,7 @@ def _claim(plan: Plan, folder: Folder) -> None:
     there = folder.read(CONFIG)
     if there is None:
         folder.write(CONFIG, ours)
+        folder.write(MADE, {"date": datetime.date.today().isoformat(), "commit": _commit()})
     elif there != ours:
         names = ", ".join(sorted(key for key in ours | there if ours.get(key) != there.get(key)))
         raise InputError(
@@ -69,3 +74,12 @@ def _claim(plan: Plan, folder: Folder) -> None:
             where=str(folder.root),
             hint="use --out with another folder",
         )
+
+
+def _commit() -> str:
+    """Return the commit of the checkout that runs, with a mark where files differ from it."""
+    if not in_checkout():
+        return f"of solar-rl {__version__}"
+    words = ["git", "-C", str(Path(__file__).parents[2]), "describe", "--always", "--dirty", "--exclude=*"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"

@@ -120,6 +120,7 @@ def warm_start(plan: Plan, folder: Folder, say: Say) -> None:
             "per_device_train_batch_size": warm.rows,
             "max_steps": warm.updates,
             "learning_rate": warm.learning_rate,
+            "lr_scheduler_type": "constant_with_warmup",
             "warmup_steps": min(100, warm.updates // 10),
             "seed": plan.seed,
             "logging_steps": warm.every,

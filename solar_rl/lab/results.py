@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
-import os
 import re
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,10 +12,11 @@ from solar_rl.errors import InputError
 from solar_rl.lab.arms import ARMS, BASELINES
 from solar_rl.lab.figures import Run, finished
 from solar_rl.lab.folder import Folder
-from solar_rl.lab.plan import Plan
-from solar_rl.lab.running import START
+from solar_rl.lab.plan import Plan, load_plan
+from solar_rl.lab.running import MADE, START
 from solar_rl.lab.tables import (
     PRIMARY,
+    against_table,
     collapse_table,
     difference_table,
     differences,
@@ -28,7 +26,6 @@ from solar_rl.lab.tables import (
     probe_table,
     unseen_table,
 )
-from solar_rl.shipped import in_checkout
 
 
 def write_results(plan: Plan, folder: Folder, out: Path, command: str) -> Path:
@@ -69,7 +66,11 @@ def _section(plan: Plan, folder: Folder, arms: dict[str, list[Run]], command: st
     done, all_runs = sum(map(len, arms.values())), len(plan.runs)
     yield f"## Lab run `{plan.name}`"
     yield ""
-    yield f"`{command}`, {_today()}, commit {_commit()}. {_what(plan, folder, arms)}"
+    if plan.about:
+        yield f"{plan.about[0].upper()}{plan.about[1:]}."
+        yield ""
+    made = folder.read(MADE) or {"date": "date unknown", "commit": "unknown"}
+    yield f"`{command}`, begun {made['date']} at commit {made['commit']}. {_what(plan, folder, arms)}"
     if done < all_runs:
         yield f"**Unfinished: {done} of {all_runs} runs.** Seeds that an arm lacks are missing from its rows."
     yield ""
@@ -89,6 +90,10 @@ def _section(plan: Plan, folder: Folder, arms: dict[str, list[Run]], command: st
     ):
         yield f"\n### {title}\n"
         yield from table
+    if plan.shares is not None and plan.measure.first_seed == 0:
+        others = finished(load_plan(plan.shares), Folder(folder.root.with_name(plan.shares)))
+        yield f"\n### Each arm less the same arm of `{plan.shares}`, paired by seed and episode\n"
+        yield from against_table(arms, others, plan.shares)
     yield ""
     yield f"![Step accuracy on held-out recorded steps over training, a panel an arm](images/lab_{plan.name}_curves.svg)"
     yield ""
@@ -111,26 +116,6 @@ def _what(plan: Plan, folder: Folder, arms: dict[str, list[Run]]) -> str:
         f"seeds, {np.mean(seconds):.0f} s a run on one core with its measuring. In closed loop "
         f"{sum(plan.measure.closed.values())} held-out episodes, greedy."
     )
-
-
-def _today() -> str:
-    given = os.environ.get("SOURCE_DATE_EPOCH")
-    now = (
-        datetime.datetime.fromtimestamp(int(given), datetime.UTC)
-        if given
-        else datetime.datetime.now(datetime.UTC)
-    )
-    return now.date().isoformat()
-
-
-def _commit() -> str:
-    if not in_checkout():
-        return "unknown (installed)"
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        ["git", "-C", str(root), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip() or "unknown"
 
 
 def _draw(plan: Plan, folder: Folder, arms: dict[str, list[Run]], images: Path) -> None:

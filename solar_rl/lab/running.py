@@ -20,7 +20,7 @@ from solar_rl.lab.measuring import UNSEEN, Examiner
 from solar_rl.lab.plan import Plan
 from solar_rl.lab.training import train
 
-PLAN, PILOT, START = "plan.json", "pilot.json", "start-measured.json"
+PLAN, PILOT, START, MADE = "plan.json", "pilot.json", "start-measured.json", "made.json"
 _PILOT_ARM = "step_local_anchor"
 """The dearest arm: candidates and recorded actions go through the model."""
 _SHARE = 0.92

@@ -135,11 +135,27 @@ def difference_table(arms: Arms) -> Iterator[str]:
         ]
         yield from table(("arm", *(f"less {ARMS[base].title}" for base in found)), rows)
         yield ""
-    wins = winners(arms)
-    named = ", ".join(ARMS[arm].title for arm in wins)
+    lacking = [ARMS[base].title for base in BASELINES if not arms.get(base)]
+    if lacking:
+        yield f"No claim can be made here: {', '.join(lacking)} not run in this plan."
+        return
+    named = ", ".join(ARMS[arm].title for arm in winners(arms))
     yield (
         f"Arms that beat all four baselines on the primary metric, every interval above 0: {named or 'none'}."
     )
+
+
+def against_table(arms: Arms, others: Arms, name: str) -> Iterator[str]:
+    """Tell what a sweep's change brought: each arm less the same arm of the plan whose start it shares."""
+    rows = [
+        [ARMS[arm].title, *(_difference(metric.less(runs, others[arm])) for metric in COMPARED)]
+        for arm, runs in arms.items()
+        if runs and others.get(arm)
+    ]
+    if not rows:
+        yield f"No arm of this plan was run in `{name}` with one of its seeds."
+        return
+    yield from table(("arm", *(metric.name for metric in COMPARED)), rows)
 
 
 def winners(arms: Arms, metric: Metric = PRIMARY) -> list[str]:

@@ -60,3 +60,18 @@ def test_a_section_is_replaced_and_the_rest_stays(tmp_path, counted):
 def test_no_results_without_runs(tmp_path):
     with pytest.raises(InputError, match="no run is finished"):
         write_results(load_plan("quick"), Folder(tmp_path), tmp_path / "results.md", "x")
+
+
+def test_a_plan_without_all_baselines_claims_nothing(tmp_path, counted):
+    plan, folder = finished_lab(tmp_path / "lab", {"sft": 0.2, "log_step": 0.5})
+    text = write_results(plan, folder, tmp_path / "results.md", "x").read_text()
+    assert "No claim can be made here: sparse success, step_local, step_local + expert anchor not run" in text
+
+
+def test_a_sweep_is_compared_with_the_plan_that_it_shares(tmp_path, counted):
+    finished_lab(tmp_path / "lab", {"sft": 0.2, "log_step": 0.3})
+    plan, folder = finished_lab(tmp_path / "sweep", {"log_step": 0.5})
+    sweep = plan.model_copy(update={"shares": "lab", "name": "sweep"})
+    text = write_results(sweep, folder, tmp_path / "results.md", "x").read_text()
+    assert "less the same arm of `lab`" in text
+    assert "| log_step | **+0.200 [+0.200, +0.200]** |" in text

@@ -6,9 +6,13 @@ import pytest
 
 from solar_rl.errors import InputError
 from solar_rl.lab import load_plan
+from solar_rl.lab.courses import follow, training_keys
 from solar_rl.lab.lab import run_lab
+from solar_rl.lab.preparing import sampled_config
 from solar_rl.lab.results import write_results
 from solar_rl.lab.running import left
+from solar_rl.lab.training import train
+from solar_rl.pipeline import build
 from solar_rl.store.dataset import open_dataset
 from solar_rl.store.manifest import read_manifest
 from solar_rl.validate import validate
@@ -94,3 +98,44 @@ def test_another_plan_can_not_use_the_folder(lab):
     plan, folder, _ = lab
     with pytest.raises(InputError, match="another plan: n differ"):
         run_lab(plan.model_copy(update={"n": 3}), folder.root)
+
+
+def test_two_stages_share_the_updates(lab):
+    plan, folder, _ = lab
+    points = follow(plan, folder, "two_stage_log_step", 0, 3)
+    # with random weights either stage may have nothing to compare: the policy then stays what it was
+    assert points[-1].updates == 3
+    assert (points[-1].policy / "config.json").is_file()
+
+
+def test_each_round_samples_with_the_newest_policy_and_leaves_only_what_is_measured(lab):
+    plan, folder, _ = lab
+    rounds = plan.model_copy(update={"rounds": 1})
+    points = follow(rounds, folder, "step_local_anchor", 5, 2)
+    assert [point.updates for point in points] == [1, 2]
+    assert (
+        len({point.policy for point in points}) == 2
+    )  # the recorded action alone teaches: both rounds trained
+    assert not list(folder.run("step_local_anchor", 5).glob("round-*"))
+
+
+def test_more_sequences_make_up_for_those_that_truncation_takes_out_of_play(lab):
+    plan, folder, _ = lab
+    kept = plan.model_copy(update={"kept": True})
+    everything = training_keys(kept, folder, "step_local_anchor", 0, 2, folder.root)["rows_per_update"]
+    assert everything >= plan.train.rows
+    assert everything % plan.n == 0
+
+
+@pytest.mark.parametrize("change", [{"history": "candidate"}, {"adaptive": True}])
+def test_other_ways_to_sample_are_built_and_trained_on(lab, tmp_path, change):
+    plan, folder, _ = lab
+    other = plan.model_copy(update=change)
+    config = sampled_config(other, folder.start, "segments", 2)
+    build(config, tmp_path / "sampled")
+    found = read_manifest(tmp_path / "sampled").config
+    assert found["prompt"]["history"] == other.history
+    assert found["sampler"]["adaptive"] is other.adaptive
+    keys = training_keys(other, folder, "step_local_anchor", 0, 1, tmp_path / "policy")
+    keys["dataset"] = str(tmp_path / "sampled")
+    assert train("phone_cpu/baseline_step_local_anchor", keys, tmp_path / "log")
