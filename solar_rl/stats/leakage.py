@@ -93,6 +93,7 @@ SELECT *, (SELECT count(*) FROM goals) AS different FROM goals WHERE episodes > 
 """
 _EPISODES = "SELECT episode_id, split, goal, goal_words, screen_hash FROM episodes"
 _REASONS = ("goal", "screen", "screenshot")
+_SCREEN = "middle screen alike"
 
 
 class Leakage:
@@ -211,27 +212,34 @@ def _evidence(pairs: pl.DataFrame, known: pl.DataFrame, showing: pl.DataFrame) -
 
 
 def _by_reason(pairs: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Count the held-out episodes of each split that resemble an earlier one, by reason."""
+    """Count the held-out episodes of each split that resemble an earlier one, by reason.
+
+    ``of`` are those that can be told: all of the split, but for screens only those whose middle screen was hashed.
+    """
     import polars as pl
 
     reasons = {
         "goal alike": pl.col("by_goal"),
-        "middle screen alike": pl.col("by_screen"),
+        _SCREEN: pl.col("by_screen"),
         f"a screenshot that at most {FEW_EPISODES} show": pl.col("by_screenshot"),
         "goal alike, and a screen": pl.col("by_goal") & (pl.col("by_screen") | pl.col("by_screenshot")),
         "any of these": pl.lit(True),
     }
     tables = []
     for split in (name for name in SPLITS[1:] if (known["split"] == name).any()):
-        of_split, whole = pairs.filter(pl.col("split") == split), int((known["split"] == split).sum())
+        of_split, whole = pairs.filter(pl.col("split") == split), known.filter(pl.col("split") == split)
         counts = [of_split.filter(condition)["held"].n_unique() for condition in reasons.values()]
         table = pl.DataFrame(
             {"why": list(reasons), "episodes": counts}, {"why": pl.String, "episodes": pl.Int64}
         )
-        of = pl.lit(whole, pl.Int64)
+        hashed = pl.when(pl.col("why") == _SCREEN).then(whole["screen_hash"].count()).otherwise(whole.height)
         tables.append(
-            table.select(
-                pl.lit(split).alias("split"), "why", "episodes", of=of, share=pl.col("episodes") / whole
+            table.with_columns(of=hashed.cast(pl.Int64)).select(
+                pl.lit(split).alias("split"),
+                "why",
+                "episodes",
+                "of",
+                share=pl.when(pl.col("of") > 0).then(pl.col("episodes") / pl.col("of")),
             )
         )
     columns = {

@@ -141,6 +141,21 @@ def test_the_worst_pairs_come_first_with_their_evidence(tmp_path):
     assert answer["Screenshots in more than one split"]["steps"].max() > 1
 
 
+@pytest.mark.parametrize("hashed", [0, 2])
+def test_screens_are_compared_of_those_episodes_alone_that_have_a_hash(tmp_path, hashed):
+    frames = tables(6)
+    hashes = ["5555aaaa5555aaaa"] * hashed + [None] * (6 - hashed)
+    frames["episodes"] = frames["episodes"].with_columns(
+        pl.Series("screen_hash", hashes, dtype=pl.String),
+        pl.Series("split", ["train", "test", "test", "test", "train", "train"]),
+    )
+    rows = {row["why"]: row for row in asked(tmp_path / "data", frames)[REASONS].iter_rows(named=True)}
+    assert rows["goal alike"]["of"] == rows["any of these"]["of"] == 3
+    screens = rows["middle screen alike"]
+    expected = (1, 1, 1.0) if hashed else (0, 0, None)
+    assert (screens["episodes"], screens["of"], screens["share"]) == expected
+
+
 def test_one_split_alone_leaks_nowhere(tmp_path):
     frames = tables(6)
     frames["episodes"] = frames["episodes"].with_columns(split=pl.lit("train"))
