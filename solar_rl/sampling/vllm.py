@@ -8,6 +8,7 @@ Prefix caching is on, so that a request for more candidates of the same step rea
 from __future__ import annotations
 
 import importlib.util
+import asyncio
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -96,7 +97,8 @@ class Vllm:
     async def _answer(self, request: Request) -> list[Completion]:
         request, dropped = fit(request, self._longest, self._length)
         text = prompt_text(self._reader, request.messages)
-        images = open_images(self._reader, request.images)
+        # Decoding and resizing would hold up every other answer, so it is done aside.
+        images = await asyncio.to_thread(open_images, self._reader, request.images)
         prompt: dict[str, Any] = {"prompt": text}
         if images:
             prompt["multi_modal_data"] = {"image": images}
