@@ -7,8 +7,8 @@ Prefix caching is on, so that a request for more candidates of the same step rea
 
 from __future__ import annotations
 
-import importlib.util
 import asyncio
+import importlib.util
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
