@@ -78,7 +78,8 @@ class _Model(AnySampler):
     max_new_tokens: int = Field(default=128, ge=1)
     """Longest answer in tokens."""
     max_prompt_tokens: int | None = Field(default=None, ge=1)
-    """A longer prompt loses its oldest actions until it fits; counted in history_dropped (default: no limit)."""
+    """A longer prompt loses its oldest actions until it fits; counted in history_dropped (default: what the
+    model's context holds beside the longest answer)."""
     trust_remote_code: bool = False
     """Run code that comes with the model. Only for repositories that you trust."""
 

@@ -4,8 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from solar_rl.errors import InputError
+from solar_rl.errors import ConfigError, InputError
 from solar_rl.prompts import Request, without_oldest
+
+
+def longest_prompt(context: int | None, answer: int, limit: int | None) -> int | None:
+    """Return how long a prompt may be so that the longest answer still fits behind it.
+
+    Args:
+        context: Tokens that the model has places for; None: not known.
+        answer: Longest answer in tokens.
+        limit: Longest prompt that is wanted; None: no limit.
+
+    Raises:
+        ConfigError: The answer alone fills the context.
+
+    >>> longest_prompt(2048, 128, None), longest_prompt(2048, 128, 1000), longest_prompt(None, 128, None)
+    (1920, 1000, None)
+    """
+    if context is None:
+        return limit
+    room = context - answer
+    if room < 1:
+        raise ConfigError(
+            f"the model's context holds {context} tokens, an answer may have {answer}",
+            where="sampler.max_new_tokens",
+        )
+    return room if limit is None else min(room, limit)
 
 
 def fit(request: Request, limit: int | None, length: Callable[[Request], int]) -> tuple[Request, int]:

@@ -31,7 +31,7 @@ from solar_rl.policy import (
     repeat_inputs,
 )
 from solar_rl.sampling.base import Completion, Request
-from solar_rl.sampling.fitting import fit
+from solar_rl.sampling.fitting import fit, longest_prompt
 from solar_rl.sampling.usage import Usage
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ class Transformers:
             max_pixels=prompt.max_pixels,
         )
         _forget_generation_defaults(self._policy)
+        context = getattr(self._policy.model.config.get_text_config(), "max_position_embeddings", None)
+        self._longest = longest_prompt(context, config.max_new_tokens, config.max_prompt_tokens)
         self.usage = Usage()
         name = Path(config.model).name
         settings = config.model_copy(update={"model": name}).digest()
@@ -137,7 +139,7 @@ class Transformers:
             yield batch
 
     def _read(self, request: Request) -> _Prompt:
-        request, dropped = fit(request, self._config.max_prompt_tokens, self._length)
+        request, dropped = fit(request, self._longest, self._length)
         device = self._policy.model.device
         return _Prompt(
             request, dropped, encode(self._policy, request.messages, request.images, device=device)

@@ -20,7 +20,7 @@ from solar_rl.errors import CheckFailed, ConfigError, InputError, MissingExtra
 from solar_rl.policy import Reader, encode, load_reader, open_images, prompt_length, prompt_text
 from solar_rl.sampling.base import Completion, Request
 from solar_rl.sampling.concurrent import Loop, in_order
-from solar_rl.sampling.fitting import fit
+from solar_rl.sampling.fitting import fit, longest_prompt
 from solar_rl.sampling.leash import Leash
 from solar_rl.sampling.usage import Usage
 
@@ -65,7 +65,8 @@ class Vllm:
             undo.callback(self._leash.release)
             with self._leash.marking():
                 self._engine: Any = self._loop.run(_start(config, prompt, self._reader))
-            self._longest = _longest_prompt(config, self._engine.model_config.max_model_len)
+            context = self._engine.model_config.max_model_len
+            self._longest = longest_prompt(context, config.max_new_tokens, config.max_prompt_tokens)
             undo.pop_all()
         self._checked: set[Any] = set()
         self._count = 0
@@ -211,17 +212,6 @@ async def _start(config: VllmSampler, prompt: PromptConfig, reader: Reader) -> A
             hint="where memory is short, lower sampler.max_model_len or sampler.in_flight, raise sampler.gpu_memory "
             "or share the model among GPUs with sampler.tensor_parallel",
         ) from error
-
-
-def _longest_prompt(config: VllmSampler, context: int) -> int:
-    """Return how long a prompt may be so that the longest answer still fits behind it."""
-    room = context - config.max_new_tokens
-    if room < 1:
-        raise ConfigError(
-            f"the model's context holds {context} tokens, an answer may have {config.max_new_tokens}",
-            where="sampler.max_new_tokens",
-        )
-    return min(room, config.max_prompt_tokens or room)
 
 
 def _on_a_cpu(config: VllmSampler) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Sampling from real (if tiny and random) models: seeds, log-probs, images, and the scripted policy."""
 
+import json
 import math
+import shutil
 from collections import Counter
 
 import pytest
@@ -114,7 +116,16 @@ def test_images_of_other_sizes_are_generated_side_by_side(vision_policy):
     assert [[c.token_ids for c in row] for row in together] == [[c.token_ids for c in row] for row in alone]
 
 
-def test_a_prompt_that_is_too_long_loses_its_oldest_actions(text_policy, reading):
+def places(policy, folder, tokens):
+    """Copy a policy that has places for so many tokens."""
+    copy = folder / str(tokens) / policy.name
+    shutil.copytree(policy, copy)
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | {"max_position_embeddings": tokens}))
+    return copy
+
+
+def test_a_prompt_that_is_too_long_loses_its_oldest_actions(text_policy, reading, tmp_path):
     from solar_rl.prompts import without_oldest
 
     def length(request):
@@ -129,6 +140,12 @@ def test_a_prompt_that_is_too_long_loses_its_oldest_actions(text_policy, reading
     ]
     assert [{c.history_dropped for c in row} for row in rows] == [{d} for d in least]
     assert least[-1] == 3
+    context = places(text_policy, tmp_path, limit + 12)
+    assert list(sampler_for(context, READS, max_new_tokens=12).sample(requests)) == rows, (
+        "the model's own limit"
+    )
+    with pytest.raises(ConfigError, match="context holds 12 tokens"):
+        sampler_for(places(text_policy, tmp_path, 12), READS, max_new_tokens=12)
     with pytest.raises(InputError, match="without any history, the limit is 10"):
         list(sampler_for(text_policy, READS, max_prompt_tokens=10).sample(requests))
 
