@@ -28,12 +28,13 @@ def diff(
     """
     from solar_rl.store.dataset import open_dataset
 
-    folders = [open_dataset(each).path for each in (a, b)]
-    if html is not None and any(html.resolve().is_relative_to(folder.resolve()) for folder in folders):
+    first, second = open_dataset(a), open_dataset(b)
+    folders = [data.folder.resolve() for data in (first, second)]
+    if html is not None and any(html.resolve().is_relative_to(folder) for folder in folders):
         raise InputError(
             "the page is never written into a dataset", where=str(html), hint="name another file"
         )
-    found = compare(*folders)
+    found = compare(first, second)
     if html is not None:
         from solar_rl.report import write_diff
 

@@ -15,7 +15,8 @@ from solar_rl.diff.episodes import compare_episodes, same_files
 from solar_rl.diff.facts import compare_facts
 from solar_rl.diff.figures import compare_figures
 from solar_rl.diff.rows import Row, differs
-from solar_rl.store.manifest import Manifest, require_whole
+from solar_rl.store.dataset import SolarDataset, open_dataset
+from solar_rl.store.manifest import Manifest
 
 if TYPE_CHECKING:
     import polars as pl
@@ -81,21 +82,22 @@ class Difference:
         }
 
 
-def compare(a: str | Path, b: str | Path) -> Difference:
-    """Compare two datasets' folders.
+def compare(a: str | Path | SolarDataset, b: str | Path | SolarDataset) -> Difference:
+    """Compare two datasets: folders, or repositories of the Hub, of which only the tables that differ are read.
 
     Raises:
         InputError: One of them is no complete dataset.
+        CheckFailed: The Hub can't be reached, and the cache doesn't have all of it.
     """
-    from solar_rl.query import connect
-
-    first, second = require_whole(a), require_whole(b)
-    with connect(a) as con_a, connect(b) as con_b:
-        episodes = compare_episodes(con_a, con_b, first, second)
-        same_answers = same_files(first, second, "candidates")
-        sections = compare_facts(first, second) | compare_figures(con_a, con_b, same_answers=same_answers)
+    first, second = (each if isinstance(each, SolarDataset) else open_dataset(each) for each in (a, b))
+    with first.connect() as con_a, second.connect() as con_b:
+        episodes = compare_episodes(con_a, con_b, first.manifest, second.manifest)
+        same_answers = same_files(first.manifest, second.manifest, "candidates")
+        sections = compare_facts(first.manifest, second.manifest)
+        sections |= compare_figures(con_a, con_b, same_answers=same_answers)
     sections |= {"episodes": episodes.counts, "paired": episodes.paired}
-    return Difference(first, second, {name: sections[name] for name in TITLES}, episodes.differing)
+    ordered = {name: sections[name] for name in TITLES}
+    return Difference(first.manifest, second.manifest, ordered, episodes.differing)
 
 
 def _identity(manifest: Manifest) -> dict[str, str]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from solar_rl.diff.rows import Row, pair
-from solar_rl.query import columns
 from solar_rl.schema import SCORE_COLUMNS, TABLES
 from solar_rl.stats.question import answer
 from solar_rl.store.manifest import Manifest
@@ -148,12 +147,17 @@ def _compared(a: Connection, b: Connection, part: _Part) -> pl.DataFrame:
     """Return episode_id and, under the part's name, whether it differs, for episodes that both have."""
     import polars as pl
 
-    known = part.columns.intersection(columns(a, part.table), columns(b, part.table))
+    known = part.columns.intersection(*(_columns(con, part.table) for con in (a, b)))
     found = ", ".join(sorted(known))
     # keys are unique, so that no two equal rows of an episode cancel out
     sql = f"SELECT episode_id, bit_xor(hash({found})) AS content FROM {part.table} GROUP BY episode_id"
     both = answer(a, sql).join(answer(b, sql), on="episode_id", how="full", coalesce=True, suffix="_b")
     return both.select("episode_id", pl.col("content").ne_missing(pl.col("content_b")).alias(part.name))
+
+
+def _columns(con: Connection, table: str) -> list[str]:
+    """List a table's columns as its files have them: of a dataset on the Hub, once they are here."""
+    return list(con.sql(f"SELECT * FROM {table} LIMIT 0").columns)
 
 
 def _row(what: str, count: int, total: int) -> Row:

@@ -167,10 +167,13 @@ def build(
         CheckFailed: Too many records of the source are broken.
     """
     out = named(out)
+    if config.executor.type == "local" and config.executor.workers > 1:
+        from solar_rl.pipeline.executors import get_ready
+
+        get_ready()
     with disk_told(out):
-        made = prepare(
-            config, out, options or Options()
-        )  # before the lock: it may take long, and changes nothing
+        # before the lock: it may take long, and changes nothing
+        made = prepare(config, out, options or Options())
         with locked(out):
             claim(out)
             made.hashes.save()
@@ -235,7 +238,7 @@ def prepare(config: DatasetConfig, out: Path, options: Options) -> Prepared:
     config = config.model_copy(update={"prompt": tried(settled(config.prompt))})
     cache = options.cache or out.resolve().parent / CACHE
     hashes = FileHashes(cache, trust=options.trust_hashes)
-    files = tuple(_source_entry(name, path, hashes) for name, path in builder.named_files())
+    files = hashes.entries(builder.named_files())
     keys = make_keys(config, builder, files, hashes)
     origin = Origin(
         config=portable(config),
@@ -247,12 +250,6 @@ def prepare(config: DatasetConfig, out: Path, options: Options) -> Prepared:
     base = None if _is_current(out, there, keys.build_id) else _find_base(config, out, keys, options.base)
     kept = cache if options.use_cache else None
     return Prepared(config, out, builder, keys, origin, hashes, kept, there, base)
-
-
-def _source_entry(name: str, path: Path, hashes: FileHashes) -> FileEntry:
-    if not path.is_file():
-        raise InputError("no such file", where=str(path))
-    return FileEntry(path=name, sha256=hashes.sha256(path), bytes=path.stat().st_size)
 
 
 def _run(made: Prepared, progress: Progress) -> Built | Job:

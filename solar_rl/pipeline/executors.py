@@ -28,6 +28,19 @@ if TYPE_CHECKING:
 Progress = Callable[[Standing], None]
 """Called now and then with what all ranks together have done."""
 _LOOK_EVERY = 0.2
+_LOADED_ONCE = [__name__, "datatrove.executor.local", "pyarrow.parquet", "PIL.Image"]
+"""What local workers of both phases need: loaded by the process that they are forked from, not by each of them."""
+
+
+def get_ready() -> None:
+    """Start the process that local workers are forked from; it loads their modules while this one looks at the source."""
+    if importlib.util.find_spec("datatrove") is None:
+        return  # told once workers are asked for
+    import multiprocess
+    from multiprocess.forkserver import ensure_running
+
+    multiprocess.set_forkserver_preload(_LOADED_ONCE)
+    ensure_running()
 
 
 def run_ranks(job: Job, phase: Phase, workers: int, progress: Progress) -> None:
@@ -133,6 +146,7 @@ def _step(job: Job, phase: Phase | None) -> Any:
 def _local_run(job: Job, phase: Phase, workers: int) -> Callable[[], Any]:
     from datatrove.executor.local import LocalPipelineExecutor
 
+    get_ready()
     logs = _logs(job, phase)
 
     class Local(LocalPipelineExecutor):  # type: ignore[misc]

@@ -80,7 +80,8 @@ def finish(
     write_text(out / "views.sql", query.views_sql())
     reasons = dict(sorted(Counter(reject.reason for reject in rejects).items()))
     tables = tuple(describe_files(out, known))
-    with query.connect(out, unfinished=True) as con:
+    with query.connect(out, unfinished=True) as con, ThreadPoolExecutor(1) as thread:
+        drawing = thread.submit(write_picture, out, con.cursor())  # Pillow leaves Python idle
         answers = stats.Answers(con)
         manifest = Manifest(
             name=origin.config.name,
@@ -103,7 +104,7 @@ def finish(
         )
         write_report(out, manifest, answers)
         shown = {title: table for name in CARD_STATS for title, table in answers.compute(name).items()}
-        picture = write_picture(out, con)
+        picture = drawing.result()
         write_text(out / CROISSANT, render_croissant(manifest))
         card = render_card(manifest, answers.headline, shown, picture=picture, croissant=True)
         write_text(out / "README.md", card)

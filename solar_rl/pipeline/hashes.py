@@ -7,15 +7,19 @@ in the cache folder beside the datasets and may be deleted at any time.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import orjson
 
+from solar_rl.errors import InputError
 from solar_rl.pipeline.work import write_atomically
-from solar_rl.store.manifest import sha256_file
+from solar_rl.store.manifest import FileEntry, sha256_file
 
 _NAME = "hashes.json"
+_AT_ONCE = 4
+"""Files that are hashed side by side: a hash leaves Python idle."""
 _SETTLED_NS = 2_000_000_000
 """A file that changed less than 2 s ago is not remembered: a clock tick may hide the next change."""
 
@@ -46,6 +50,20 @@ class FileHashes:
             self._known[name] = [*mark, digest]
             self._changed = True
         return digest
+
+    def entries(self, named: Sequence[tuple[str, Path]]) -> tuple[FileEntry, ...]:
+        """Describe files of a source under names of their own; several are read at once.
+
+        Raises:
+            InputError: One is missing.
+        """
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            return tuple(threads.map(lambda file: self._entry(*file), named))
+
+    def _entry(self, name: str, path: Path) -> FileEntry:
+        if not path.is_file():
+            raise InputError("no such file", where=str(path))
+        return FileEntry(path=name, sha256=self.sha256(path), bytes=path.stat().st_size)
 
     def tree(self, path: Path) -> dict[str, str]:
         """Return the digest of a file, or of every file below a folder by relative path."""

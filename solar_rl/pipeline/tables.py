@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 import polars as pl
@@ -23,9 +23,12 @@ from solar_rl.pipeline.scoring import score_and_shape
 from solar_rl.pipeline.settle import Settled
 from solar_rl.pipeline.units import UNIT_TABLES, Unit
 from solar_rl.pipeline.work import write_atomically
-from solar_rl.schema import SPLITS, TABLES
+from solar_rl.schema import SPLITS, TABLES, arrow_schema
 from solar_rl.store.manifest import FileEntry, file_entry
 from solar_rl.store.parquet import TableWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 FILE_EPISODES = 20_000
@@ -206,12 +209,24 @@ def _screenshots(rows: pl.DataFrame, units: Sequence[Unit]) -> pl.DataFrame:
 
 
 def _write_images(task: FileTask, settled: Settled, config: DatasetConfig, folder: Path) -> Written:
-    place = {number: _Shelf(settled.units[number]) for number in task.rows["unit"].unique().to_list()}
+    shelves = {number: _Shelf(settled.units[number]) for number in task.rows["unit"].unique().to_list()}
     with TableWriter(folder, "images", task.split, part=(task.index, task.total)) as writer:
         for chunk in _chunks(list(task.rows.iter_rows()), TABLES["images"].row_group):
-            found = [place[number].row(sha256) for number, sha256 in chunk]
-            writer.write(pl.DataFrame(found, schema=polars_schema("images"), orient="row"))
+            writer.write(_shown([shelves[number].row(sha256) for number, sha256 in chunk]))
     return [(path, writer.rows) for path in writer.files]
+
+
+def _shown(rows: list[pa.Table]) -> pa.Table:
+    """Put rows of units together as rows of table ``images``; each screenshot is copied once."""
+    import pyarrow as pa
+
+    schema = arrow_schema("images")
+    found = pa.concat_tables(rows).combine_chunks()
+    data = found["bytes"].combine_chunks().cast(pa.binary())
+    image = pa.StructArray.from_arrays(
+        [data, pa.nulls(len(data), pa.string())], fields=list(schema.field("image").type)
+    )
+    return pa.table([found["sha256"], image, found["width"], found["height"]], schema=schema)
 
 
 class _Shelf:
@@ -221,12 +236,6 @@ class _Shelf:
         self._table = unit.images
         self._row = {sha256: row for row, sha256 in enumerate(self._table["sha256"].to_pylist())}
 
-    def row(self, sha256: str) -> tuple[str, dict[str, bytes | None], int, int]:
-        row, table = self._row[sha256], self._table
-        data = table["bytes"][row].as_py()
-        return (
-            sha256,
-            {"bytes": data, "path": None},
-            table["width"][row].as_py(),
-            table["height"][row].as_py(),
-        )
+    def row(self, sha256: str) -> pa.Table:
+        """Return an image's row, still on the disk."""
+        return self._table.slice(self._row[sha256], 1)

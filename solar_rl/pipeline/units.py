@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 import polars as pl
@@ -25,8 +25,9 @@ from solar_rl.schema import Candidate, Episode, Reject
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_IMAGES_A_BATCH = 32
 UNIT_TABLES = ("episodes", "steps", "candidates")
+SCREENS = "screens.bin"
+"""File of a unit's encoded screenshots, one after the other: written as they are, and read by their places."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,14 @@ class Unit:
         """Return the unit's screenshots, memory-mapped: sha256, bytes, width, height; each hash once."""
         import pyarrow as pa
 
-        return pa.ipc.open_file(pa.memory_map(str(self.folder / "images.arrow"))).read_all()
+        index = pl.read_parquet(self.folder / "images.parquet", glob=False)
+        screens = self.folder / SCREENS
+        data = pa.memory_map(str(screens)).read_buffer() if index.height else pa.py_buffer(b"")
+        ends = pl.concat([pl.Series([0]), index["size"].cum_sum()]).to_numpy()
+        buffers = [None, pa.py_buffer(ends), data]
+        images = pa.LargeBinaryArray.from_buffers(pa.large_binary(), index.height, buffers)
+        columns = {"sha256": index["sha256"].to_arrow(), "bytes": images}
+        return pa.table(columns | {name: index[name].to_arrow() for name in ("width", "height")})
 
 
 class UnitStore:
@@ -137,12 +145,12 @@ class UnitStore:
             "episodes": episodes_frame(episodes, screens=self._screens),
             "steps": steps_frame(episodes),
             "candidates": candidates_frame(candidates),
+            "images": _write_screens(folder / SCREENS, episodes),
         }
         for name, frame in tables.items():
             buffer = BytesIO()  # polars tells of a full disk in no way that can be told from a fault of ours
             frame.write_parquet(buffer, compression="zstd", compression_level=1)
             (folder / f"{name}.parquet").write_bytes(buffer.getbuffer())
-        _write_images(folder / "images.arrow", episodes)
         marker = {
             "episodes": [(episode.episode_id, episode.split) for episode in episodes],
             "rejects": [(before, asdict(reject)) for before, reject in rejects],
@@ -163,16 +171,12 @@ class UnitStore:
         return self._units / f"{shard:06d}-{part:06d}"
 
 
-def _write_images(path: Path, episodes: Sequence[Episode]) -> None:
-    import pyarrow as pa
-
-    schema = pa.schema(
-        {"sha256": pa.string(), "bytes": pa.large_binary(), "width": pa.int32(), "height": pa.int32()}
-    )
+def _write_screens(path: Path, episodes: Sequence[Episode]) -> pl.DataFrame:
+    """Write the screenshots of some episodes, each once, and return what finds them again."""
     shots = {s.screenshot.sha256: s.screenshot for e in episodes for s in e.steps if s.screenshot}
-    rows: list[dict[str, Any]] = [
-        {"sha256": sha, "bytes": s.data, "width": s.width, "height": s.height} for sha, s in shots.items()
-    ]
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-        for start in range(0, len(rows), _IMAGES_A_BATCH):
-            writer.write_batch(pa.RecordBatch.from_pylist(rows[start : start + _IMAGES_A_BATCH], schema))
+    with path.open("wb") as file:
+        for shot in shots.values():
+            file.write(shot.data)
+    rows = [(sha256, len(shot.data), shot.width, shot.height) for sha256, shot in shots.items()]
+    schema = {"sha256": pl.String, "size": pl.Int64, "width": pl.Int32, "height": pl.Int32}
+    return pl.DataFrame(rows, schema=schema, orient="row")

@@ -1,5 +1,6 @@
 """A dataset on the Hub reads like a folder: one commit, only the tables asked for, also offline."""
 
+import json
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from solar_rl.errors import CheckFailed, InputError
 from solar_rl.query import VIEWS, tables_in
 from solar_rl.schema import TABLES
 from solar_rl.store.hub import dataset_release, publish_release
+from solar_rl.store.manifest import describe_files, read_manifest, write_manifest
 
 
 @pytest.fixture
@@ -253,3 +255,26 @@ print(con.sql("SELECT count(*) FROM 'hf://datasets/{REPO}@v1.0.0/data/rewards/*.
 
 def test_polars_frames_are_lazy(hub, published):
     assert isinstance(solar_rl.open_dataset(REPO).rewards, pl.LazyFrame)
+
+
+# --- comparing -----------------------------------------------------------------------------------------
+
+
+def test_two_releases_are_compared_without_their_screenshots(hub, published, built, tmp_path, solar):
+    other = next_version(built, tmp_path / "next")
+    rewards = other / "data" / "rewards" / "train-00000-of-00001.parquet"
+    pl.read_parquet(rewards).with_columns(reward=pl.col("reward") * 2).write_parquet(rewards)
+    write_manifest(other, read_manifest(other).model_copy(update={"files": tuple(describe_files(other))}))
+    publish_release(dataset_release(other), REPO)
+    hub.seen.clear()
+    page = tmp_path / "diff.html"
+    told = solar("diff", f"hf://{REPO}@v1.0.0", f"hf://{REPO}@v1.1.0", "--html", page, "--json").stdout
+    assert tables_of(downloaded(hub)) == {"episodes", "steps", "candidates", "rewards", "trajectories"}
+    assert json.loads(told) == json.loads(solar("diff", built, other, "--json").stdout)
+    assert "rewards" in json.loads(told)["changed"]
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_a_release_is_the_same_as_the_folder_that_was_published(published, built, solar):
+    told = solar("diff", f"hf://{REPO}@v1.0.0", built, "--json", "--exit-code").stdout
+    assert json.loads(told)["same"]
