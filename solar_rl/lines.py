@@ -13,7 +13,8 @@ from solar_rl.errors import RecordError
 MAX_LINE = 64 << 20
 """Bytes of the longest line that is read; a longer one is no record but another kind of file."""
 _BOM = b"\xef\xbb\xbf"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
+"""How a text in UTF-16 begins."""
 _BLOCK = 1 << 20
 
 
@@ -55,7 +56,7 @@ def read_lines(
                 if not line:
                     return
                 at_start, at, number = at == 0, at + len(line), number + 1
-                if at_start and line.startswith(_UTF16):
+                if at_start and line.startswith(UTF16):
                     hint = "save it as UTF-8"
                     yield number, RecordError("bad_text", "the file is UTF-16, expected UTF-8", hint=hint)
                     return

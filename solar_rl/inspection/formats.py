@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from solar_rl.builder import Builder, Sign
 from solar_rl.errors import InputError
+from solar_rl.lines import UTF16
 from solar_rl.peek import first_objects
 from solar_rl.shipped import shipped_module, shipped_names
 
@@ -39,10 +40,14 @@ def guess(path: Path) -> list[Guess]:
     """
     if not path.exists():
         raise InputError("no such file or folder", where=str(path))
+    if not (path.is_file() or path.is_dir()):  # a pipe or a device: reading it may never end
+        raise InputError("is neither a file nor a folder", where=str(path))
     if path.is_file() and not path.stat().st_size:
         raise InputError("the file is empty", where=str(path))
     if path.is_dir() and not any(path.iterdir()):
         raise InputError("the folder is empty", where=str(path))
+    if path.is_file() and path.name.lower().endswith(_PACKED):  # one of lines would be taken for lines
+        raise InputError("is an archive", where=str(path), hint="unpack it, then inspect the folder")
     found = guesses(path)
     if not found:
         raise _unknown(path)
@@ -112,8 +117,6 @@ def _unknown(path: Path) -> InputError:
         return InputError(
             f"no format is recognised in a folder that holds {shown}", where=str(path), hint=hint
         )
-    if path.name.lower().endswith(_PACKED):
-        return InputError("is an archive", where=str(path), hint="unpack it, then inspect the folder")
     return InputError(f"no format is recognised: {_first_look(path)}", where=str(path), hint=hint)
 
 
@@ -122,7 +125,9 @@ def _above(path: Path) -> InputError | None:
     for parent in path.resolve().parents[:_ABOVE]:
         if found := guesses(parent):
             name = found[0].format
-            return InputError(f"is nothing by itself, but lies in {parent}, which is {name}", where=str(path))
+            look = f" ({_first_look(path)})" if path.is_file() else ""
+            message = f"is nothing by itself{look}, but lies in {parent}, which is {name}"
+            return InputError(message, where=str(path))
     return None
 
 
@@ -139,4 +144,7 @@ def _first_look(path: Path) -> str:
     if rows := first_objects(path, 1):
         return f"JSON with keys {', '.join(list(rows[0])[:12])}"
     with path.open("rb") as file:
-        return f"it begins with {file.read(24)!r}"
+        head = file.read(24)
+    if head.startswith(UTF16):
+        return "it is UTF-16, save it as UTF-8"
+    return f"it begins with {head!r}"

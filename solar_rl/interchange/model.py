@@ -193,9 +193,18 @@ def _first_problem(error: ValidationError) -> RecordError:
     if kind == "missing":
         return RecordError(reason, f"key '{path[-1]}' is missing{more}", where=_spelled(path[:-1]))
     if kind == "json_invalid":
-        return RecordError(reason, f"the line is no JSON ({problem['msg'].removeprefix('Invalid JSON: ')})")
+        message = f"the line is no JSON ({problem['msg'].removeprefix('Invalid JSON: ')})"
+        return RecordError(reason, message, hint=_spread(problem["input"]))
     found = "" if isinstance(problem["input"], dict | list) else f", got {problem['input']!r:.80}"
-    return RecordError(reason, f"{problem['msg']}{found}{more}", where=_spelled(path))
+    spread = None if path else _spread(problem["input"])
+    return RecordError(reason, f"{problem['msg']}{found}{more}", where=_spelled(path), hint=spread)
+
+
+def _spread(line: Any) -> str | None:
+    """Say how episodes get on a line each, where a line is a list of them, or the first of many lines of one."""
+    if isinstance(line, list) or (isinstance(line, str | bytes) and line.strip() in ("[", "{", b"[", b"{")):
+        return "one episode a line: jq -c 'if type == \"array\" then .[] else . end' FILE writes it so"
+    return None
 
 
 def _keys_at(path: list[str]) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
+import tarfile
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -123,7 +125,7 @@ def test_no_builder_takes_what_is_not_its_own_and_none_raises(kind: str, name: s
 
 def test_every_shipped_builder_that_reads_files_recognises_its_own() -> None:
     """A builder without ``recognises`` would never be guessed."""
-    silent = [name for name, builder in builders() if "recognises" not in vars(builder)]
+    silent = [name for name, each in builders() if each.recognises.__func__ is Builder.recognises.__func__]
     assert not silent
 
 
@@ -146,6 +148,46 @@ def test_what_is_unknown_is_one_helpful_line(
     assert (run.code, run.out) == (2, "")
     assert words in run.err
     assert run.err.count("\n") == 1
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path, solar: Callable[..., Run]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    run = solar("inspect", "pipe")
+    assert (run.code, run.err) == (2, "solar-rl: pipe: is neither a file nor a folder\n")
+
+
+def test_an_archive_is_to_be_unpacked_even_where_lines_can_be_read_in_it(
+    tmp_path: Path, solar: Callable[..., Run]
+) -> None:
+    write(tmp_path / "lines.jsonl", *(episode(f"e{n}") for n in range(3)))
+    with tarfile.open(tmp_path / "lines.tar", "w") as archive:
+        archive.add(tmp_path / "lines.jsonl", "lines.jsonl")
+    run = solar("inspect", "lines.tar")
+    assert run.code == 2
+    assert "lines.tar: is an archive (unpack it" in run.err
+
+
+def test_a_file_beside_a_source_is_told_with_what_it_looks_like(
+    tmp_path: Path, solar: Callable[..., Run]
+) -> None:
+    lines = write(tmp_path / "lines.jsonl", episode("e")).read_text()
+    (tmp_path / "wide.jsonl").write_text(lines, encoding="utf-16")
+    (tmp_path / "table.csv").write_text("a,b\n")
+    assert "(it is UTF-16, save it as UTF-8), but lies in" in solar("inspect", "wide.jsonl").err
+    assert "(it begins with b'a,b\\n'), but lies in" in solar("inspect", "table.csv").err
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("several", [True, False])
+def test_json_that_is_not_a_line_an_episode_is_told_how_to_become_so(
+    indent: int | None, several: bool, tmp_path: Path, solar: Callable[..., Run]
+) -> None:
+    value = [episode("e"), episode("f")] if several else episode("e")
+    (tmp_path / "whole.json").write_text(json.dumps(value, indent=indent))
+    run = solar("inspect", "whole.json")
+    good = indent is None and not several
+    assert run.code == 0
+    assert ("one episode a line: jq" in run.out) is not good
 
 
 def test_a_tie_is_told(tmp_path: Path, solar: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
