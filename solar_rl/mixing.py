@@ -335,7 +335,8 @@ def _load(name: str, block: MixedSource) -> Builder:
         if not name:
             raise
         where = f"source '{name}'" + (f", {error.where}" if error.where else "")
-        raise ConfigError(error.message, where=where, hint=error.hint) from None
+        hint = error.hint and error.hint.replace("--source.", f"--sources.{name}.")
+        raise ConfigError(error.message, where=where, hint=hint) from None
 
 
 def _under(name: str, what: str) -> str:

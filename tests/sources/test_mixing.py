@@ -57,6 +57,11 @@ def test_ids_are_led_by_their_source_and_the_rest_is_untouched():
     assert both.filtered() == {}, "nothing was left out, and nothing read twice for it"
 
 
+def test_a_missing_path_is_asked_for_by_the_key_of_its_source():
+    with pytest.raises(ConfigError, match=r"source 'gui_odyssey'.*add --sources\.gui_odyssey\.path "):
+        mix(gui_odyssey={})
+
+
 def test_rejects_name_their_source():
     [reject] = [i for i in items(mix(a=block(count=3, broken=(1,)))) if isinstance(i, Reject)]
     assert (reject.file, reject.episode_id, reject.reason) == ("a/part-1", "a:1", "bad_json")
