@@ -140,7 +140,7 @@ def read_settings(path: Path | None, extra: Sequence[str]) -> dict[str, Any]:
         for key, value in found.items():
             _check_setting(fields, key, value, where)
     settings = {**written, **given}
-    _check_schema(settings, str(path) if path else "command line")
+    _check_schema(settings, "command line" if path is None or "schema_version" in given else str(path))
     return settings
 
 

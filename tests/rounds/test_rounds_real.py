@@ -41,6 +41,8 @@ RUN = {
     "keep_checkpoints": 1,
 }
 SUITE = {
+    "about": "two answers each",
+    "buckets": "phone",
     "kind": "closed_loop",
     "environment": "phone",
     "options": {"seed": 900001, "only": "test"},
