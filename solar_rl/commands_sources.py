@@ -39,6 +39,7 @@ def inspect(
         raise InputError("is there already, and isn't overwritten", where=str(write))
     if builder is not None and not path.exists():
         raise InputError("no such file or folder", where=str(path))
+    _find_builders_here()
     found = [Guess(builder, 1.0, "named by --builder")] if builder else guess(path)
     best = found[0]
     if best.format in (DATASET, CANDIDATES):
@@ -94,8 +95,7 @@ def conform(builder: str, sample: str | None, overrides: Sequence[str], *, as_js
     """
     from solar_rl.conformance import conform as run_checks
 
-    if Path.cwd().as_posix() not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # a builder that is being written lies in the current folder
+    _find_builders_here()
     block = {"builder": builder, "path": sample} | _source_fields(overrides, "validate")
     console, found = Console(highlight=False, soft_wrap=True), []
     for finding in run_checks(validate_config(SourceConfig, block, where="command line")):
@@ -113,6 +113,13 @@ def conform(builder: str, sample: str | None, overrides: Sequence[str], *, as_js
     if not as_json:
         warned = sum(finding.verdict == "warn" for finding in found)
         print(f"all {len(found)} checks passed" + (f", {warned} with a warning" if warned else ""))
+
+
+def _find_builders_here() -> None:
+    """Let a builder that is being written lie in the current folder."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
 
 
 def export(dataset: str, out: Path, *, as_json: bool) -> None:

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import sys
 import tarfile
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -270,6 +271,19 @@ def test_options_reach_the_builder_and_the_yaml(tmp_path: Path, solar: Callable[
     assert (wrong.code, "did you mean 'images'?" in wrong.err) == (2, True)
     other = solar("inspect", "a.jsonl", "--sampler.n", "4")
     assert (other.code, "can't set 'sampler.n'" in other.err) == (2, True)
+
+
+def test_a_builder_of_ones_own_may_lie_in_the_current_folder(
+    tmp_path: Path, solar: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    code = "from builders.jsonl import Jsonl\n\n\nclass Mine(Jsonl):\n    name = 'mine'\n"
+    (tmp_path / "a_builder_of_mine.py").write_text(code)
+    lines = write(tmp_path / "lines.jsonl", episode("e"))
+    run = solar("inspect", lines, "--builder", "a_builder_of_mine:Mine")
+    assert (run.code, run.err) == (0, "")
+    assert "builder: a_builder_of_mine:Mine" in run.out
+    assert "1, 0 rejected" in run.out
 
 
 def test_a_wrong_builder_is_told_by_its_rejects(tmp_path: Path, solar: Callable[..., Run]) -> None:
