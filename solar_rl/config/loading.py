@@ -16,6 +16,7 @@ from solar_rl.errors import ConfigError
 from solar_rl.yaml_file import parse_scalar, read_yaml
 
 C = TypeVar("C", bound=Config)
+_SAMPLERS: tuple[type[AnySampler], ...] = get_args(get_args(Sampler)[0])
 
 
 def load_dataset_config(
@@ -67,9 +68,10 @@ def override(data: dict[str, Any], overrides: Mapping[str, str]) -> None:
     if "prompt.format" in overrides and "prompt.template" not in overrides:
         data.get("prompt", {}).pop("template", None)  # another format's models expect another
     if kind is not None and kind != data.get("sampler", {}).get("type", "scripted"):
-        # another sampler: what the file says of its own kind alone means nothing to it
+        # another sampler: what it doesn't know means nothing to it, but the longest answer, say, stays
+        known = next((each for each in _SAMPLERS if each.model_fields["type"].default == kind), AnySampler)
         data["sampler"] = {
-            name: value for name, value in data.get("sampler", {}).items() if name in AnySampler.model_fields
+            name: value for name, value in data.get("sampler", {}).items() if name in known.model_fields
         }
     for key, text in overrides.items():
         set_dotted(data, key, text)
@@ -144,11 +146,7 @@ def _dotted(location: tuple[int | str, ...]) -> str:
 
 def _samplers_with(name: str) -> list[str]:
     """List the sampler types that have a field."""
-    return [
-        kind.model_fields["type"].default
-        for kind in get_args(get_args(Sampler)[0])
-        if name in kind.model_fields
-    ]
+    return [kind.model_fields["type"].default for kind in _SAMPLERS if name in kind.model_fields]
 
 
 def _all_field_names(model: type[BaseModel]) -> set[str]:

@@ -161,6 +161,16 @@ def test_a_sampler_s_file_goes_over_any_dataset(file: Path) -> None:
     assert answer % 1024 == 0
 
 
+@pytest.mark.parametrize("kind", ["openai", "transformers"])
+def test_a_sampler_s_file_keeps_what_another_kind_of_sampler_knows(kind: str) -> None:
+    dataset = shipped_path("datasets", "phone", "dataset.yaml")
+    file = shipped_path("recipes", "samplers", "qwen3_vl_8b.yaml")
+    before = load_dataset_config(dataset, sampler=file).sampler
+    after = load_dataset_config(dataset, {"sampler.type": kind}, sampler=file).sampler
+    assert (after.type, after.model, after.max_new_tokens) == (kind, before.model, before.max_new_tokens)
+    assert after.max_new_tokens == 512
+
+
 def test_a_sampler_s_file_with_other_blocks_is_refused(tmp_path: Path) -> None:
     (tmp_path / "odd.yaml").write_text("validity: {preset: lenient}\n")
     run = solar("sample", *PHONE, "--sampler", "odd.yaml", "--dry-run", cwd=tmp_path)
