@@ -139,7 +139,7 @@ def read_once(policy: Policy, inputs: Mapping[str, torch.Tensor], times: Sequenc
     if policy.sees or inputs["input_ids"].shape[1] < 2 or sum(times) == len(times):
         return {}
     present = inputs["attention_mask"][:, :-1]
-    with torch.inference_mode():
+    with torch.no_grad():  # FSDP2 reuses its buffers, and training can't write to inference tensors
         read = policy.model(
             input_ids=inputs["input_ids"][:, :-1],
             attention_mask=present,
@@ -229,7 +229,7 @@ def _forward(
             batch[name] = torch.cat([batch[name], tail.to(batch[name].dtype)], dim=1)
     if cache:  # all but the prompt's last token is read already
         batch["input_ids"] = batch["input_ids"][:, -longest - 1 :]
-    with torch.inference_mode():
+    with torch.no_grad():  # FSDP2 reuses its buffers, and training can't write to inference tensors
         out = policy.model(**batch, **cache, use_cache=bool(cache), logits_to_keep=longest + 1)
         logits = out.logits[:, :-1]
         scaled = torch.log_softmax(logits.float() / temperature, dim=-1)
