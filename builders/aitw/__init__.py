@@ -10,6 +10,7 @@ import struct
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -96,6 +97,10 @@ class Aitw(Builder):
     def source_files(self) -> list[Path]:
         """List the shards, and the file of splits where there is one."""
         return [*self._shards.values(), *([self._splits_file] if self._splits_file else [])]
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return what the bytes of PNGs depend on: another ISA-L may pack the same pixels otherwise."""
+        return {"isal": version("isal")}
 
     def shards(self) -> list[str]:
         """List the TFRecord files, those of subfolders too."""

@@ -4,6 +4,7 @@ import io
 import json
 import random
 import tracemalloc
+from importlib.metadata import version
 
 import pytest
 from aitw_writer import DONE, HEIGHT, TAP, WIDTH, episode, pixels, step, write
@@ -75,6 +76,12 @@ def test_raw_pixels_become_a_png_of_the_same_pixels(read_records, channels, mode
     assert image.tobytes() == pixels(7, channels)
     [again] = read_records([step(**raw)])
     assert again.steps[0].screenshot.sha256 == found.steps[0].screenshot.sha256
+
+
+def test_what_packs_the_pixels_belongs_to_the_identity_of_a_build(tmp_path):
+    write(tmp_path, episode("e", TAP))
+    source = SourceConfig(builder="aitw", path=str(tmp_path))
+    assert load_builder(source).fingerprint() == {"isal": version("isal")}
 
 
 def test_an_image_that_is_encoded_already_stays_as_it_is(read_records):
