@@ -2,8 +2,9 @@
 
 Usage: python benchmarks/bench_build.py [workers|rebuild|scale|memory ...]   (default: all)
 
-* ``workers``: a source of gzipped TFRecords with phone-sized screenshots, read and written by one worker and by two,
-  each held to one thread of polars; goal 1.7. Beside it: two processes against one that only read the source.
+* ``workers``: a source of gzipped TFRecords with phone-sized screenshots (2.4 GB, 512 episodes in 16 shards: large enough
+  that starting and closing a build don't decide), read and written by one worker and by two, each held to one
+  thread of polars; goal 1.7. Beside it: two processes against one that only read the source.
 * ``rebuild``: nothing changed (goal 2 s), new shaping, new words in the card.
 * ``scale``: seconds, bytes and files of large builds, from the rate of a small one.
 * ``memory``: score, reconstruct, shape and write the tables of 752,000 candidates and on ten times as many:
@@ -24,6 +25,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +33,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "builders")]
 
 RUNS = 3
 SHARDS, EPISODES_A_SHARD, STEPS = 4, 16, 6
+MANY_SHARDS, MANY_EPISODES_A_SHARD = 16, 32
 GOALS = {"workers": 1.7, "nothing": 2.0, "score": 2.0, "memory": 1.3}
 READ_ONLY = """
 import sys
@@ -132,8 +135,18 @@ def median(work: Callable[[], float], runs: int = RUNS) -> float:
     return statistics.median(work() for _ in range(runs))
 
 
-def write_source(folder: Path) -> None:
-    """Write a source like AndroidControl: gzipped TFRecords, every screenshot 1080x2400, about 1 MB and its own."""
+def write_source(folder: Path, shards: int = SHARDS, episodes_a_shard: int = EPISODES_A_SHARD) -> None:
+    """Write a source like AndroidControl: gzipped TFRecords, every screenshot 1080x2400, 0.6 MB and its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor() as processes:
+        jobs = [
+            processes.submit(_write_shard, folder, shard, shards, episodes_a_shard) for shard in range(shards)
+        ]
+        for job in jobs:
+            job.result()
+
+
+def _write_shard(folder: Path, shard: int, shards: int, episodes: int) -> None:
     import numpy as np
     from android_control_writer import Recording, write_shard
     from bench_android_control import HEIGHT, WIDTH, crowded_tree, noisy_png
@@ -141,25 +154,21 @@ def write_source(folder: Path) -> None:
     noise = np.random.default_rng(0)
     pictures = [noisy_png(noise) for _ in range(8)]
     tree = crowded_tree(noise)
-    folder.mkdir(parents=True, exist_ok=True)
-    number = 0
-    for shard in range(SHARDS):
-        records = []
-        for _ in range(EPISODES_A_SHARD):
-            screens = [numbered(pictures[at % 8], number * 100 + at) for at in range(STEPS + 1)]
-            records.append(
-                Recording(
-                    number,
-                    f"task {number}",
-                    [{"action_type": "click", "x": 100 + at, "y": 200} for at in range(STEPS)],
-                    screenshots=screens,
-                    trees=[tree] * (STEPS + 1),
-                    widths=[WIDTH] * (STEPS + 1),
-                    heights=[HEIGHT] * (STEPS + 1),
-                )
+    records = []
+    for number in range(shard * episodes, (shard + 1) * episodes):
+        screens = [numbered(pictures[at % 8], number * 100 + at) for at in range(STEPS + 1)]
+        records.append(
+            Recording(
+                number,
+                f"task {number}",
+                [{"action_type": "click", "x": 100 + at, "y": 200} for at in range(STEPS)],
+                screenshots=screens,
+                trees=[tree] * (STEPS + 1),
+                widths=[WIDTH] * (STEPS + 1),
+                heights=[HEIGHT] * (STEPS + 1),
             )
-            number += 1
-        write_shard(folder / f"android_control-{shard:05d}-of-{SHARDS:05d}", records)
+        )
+    write_shard(folder / f"android_control-{shard:05d}-of-{shards:05d}", records)
 
 
 def numbered(png: bytes, number: int) -> bytes:
@@ -189,10 +198,10 @@ def read_only(source: Path, processes: int) -> float:
 
 def bench_workers(scratch: Path) -> bool:
     """Print how much faster two workers are than one."""
-    source = scratch / "source"
-    write_source(source)
+    source = scratch / "large source"
+    write_source(source, MANY_SHARDS, MANY_EPISODES_A_SHARD)
     megabytes = sum(path.stat().st_size for path in source.iterdir()) / 1e6
-    episodes = SHARDS * EPISODES_A_SHARD
+    episodes = MANY_SHARDS * MANY_EPISODES_A_SHARD
     pairs = [(build(source, scratch / "one", 1), build(source, scratch / "two", 2)) for _ in range(RUNS)]
     bare = [(read_only(source, 1), read_only(source, 2)) for _ in range(RUNS)]
     one, two = (statistics.median(side) for side in zip(*pairs, strict=True))
@@ -317,15 +326,16 @@ def bench_scale(scratch: Path) -> bool:
         write_source(source)
     half = median(lambda: core_seconds(lambda: build(source, out, 1, "--sampler.n", 8, "--limit", 16)))
     whole = median(lambda: core_seconds(lambda: build(source, out, 1, "--sampler.n", 8)))
-    each = (whole - half) / 48
+    episodes = SHARDS * EPISODES_A_SHARD
+    each = (whole - half) / (episodes - 16)
     files = open_dataset(out).manifest.files
     size = dict.fromkeys(("images", "candidates", "rewards", "trajectories", "steps", "episodes"), 0)
     for entry in files:
         if entry.path.startswith("data/") and (table := entry.path.split("/")[1]) in size:
             size[table] += entry.bytes
-    size = {name: found / 64 for name, found in size.items()}
+    size = {name: found / episodes for name, found in size.items()}
     print(
-        f"16 episodes {half:.1f} core-seconds, 64 episodes {whole:.1f}: {each:.3f} an episode of {STEPS} steps, 8 candidates each"
+        f"16 episodes {half:.1f} core-seconds, {episodes} episodes {whole:.1f}: {each:.3f} an episode of {STEPS} steps, 8 candidates each"
     )
     print("bytes an episode: " + ", ".join(f"{name} {found:,.0f}" for name, found in size.items()))
     seconds, megabytes = settle_a_million()

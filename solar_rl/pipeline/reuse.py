@@ -20,8 +20,8 @@ import polars as pl
 from solar_rl.config import DatasetConfig
 from solar_rl.errors import InputError
 from solar_rl.pipeline.keys import Keys
-from solar_rl.pipeline.scoring import score_and_shape
-from solar_rl.pipeline.tables import DERIVED
+from solar_rl.pipeline.scoring import score_by_parts
+from solar_rl.pipeline.tables import DERIVED, VERDICTS
 from solar_rl.pipeline.work import sync, temporary_name
 from solar_rl.schema import SCORE_COLUMNS, SPLITS, Reject
 from solar_rl.shaping import Shaped, shape
@@ -98,7 +98,7 @@ def _shape_split(base: Base, config: DatasetConfig, split: str, staged: Path, *,
     files = _files(base.folder, "episodes", split)
     for index, path in enumerate(files):
         episodes = pl.read_parquet(path, columns=_EPISODE_COLUMNS, glob=False)
-        shaped = _shape_again if scored else _score_again
+        shaped = _shape_again if scored else partial(_score_again, staged.parent / VERDICTS)
         with ExitStack() as stack:
             part = (index, len(files))
             writers = [stack.enter_context(TableWriter(staged, name, split, part=part)) for name in DERIVED]
@@ -118,7 +118,7 @@ def _shape_again(
 
 
 def _score_again(
-    base: Base, config: DatasetConfig, split: str, part: tuple[int, int], episodes: pl.DataFrame
+    kept: Path, base: Base, config: DatasetConfig, split: str, part: tuple[int, int], episodes: pl.DataFrame
 ) -> Iterator[Shaped]:
     steps_read, candidates_read = (
         None if config.validity.verifier else _scored_columns(base.folder, table, split)
@@ -128,8 +128,8 @@ def _score_again(
     for candidates in _whole_episodes(base.folder, "candidates", split, part, episodes, candidates_read):
         ids = candidates["episode_id"].unique().implode()
         asked = steps.filter(pl.col("episode_id").is_in(ids))
-        images = partial(_screenshots, base.folder, asked)
-        yield score_and_shape(config, candidates, asked, episodes, images)
+        images = partial(_screenshots, base.folder)
+        yield score_by_parts(config, candidates, asked, episodes, images, kept)
 
 
 def _scored_columns(folder: Path, table: str, split: str) -> list[str]:

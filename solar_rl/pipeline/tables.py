@@ -19,7 +19,7 @@ import polars as pl
 
 from solar_rl.columns import polars_schema
 from solar_rl.config import DatasetConfig
-from solar_rl.pipeline.scoring import score_and_shape
+from solar_rl.pipeline.scoring import score_by_parts
 from solar_rl.pipeline.settle import Settled
 from solar_rl.pipeline.units import UNIT_TABLES, Unit
 from solar_rl.pipeline.work import write_atomically
@@ -38,6 +38,8 @@ SMALLEST_IMAGE_FILE, LARGEST_IMAGE_FILE, IMAGE_FILES = 256 << 20, 4 << 30, 1_000
 enough for several workers and large ones not too many for a Hub."""
 EPISODES_AT_ONCE = 2_000
 DERIVED = ("rewards", "trajectories")
+VERDICTS = "verdicts"
+"""Folder beside a version that is made, with what a verifier has said so far."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,8 @@ def _write_episodes(task: FileTask, settled: Settled, config: DatasetConfig, fol
         for start in range(0, task.rows.height, EPISODES_AT_ONCE):
             rows = task.rows[start : start + EPISODES_AT_ONCE]
             found = {name: _rows_of(name, rows, settled.units) for name in UNIT_TABLES}
-            shaped = score_and_shape(config, **found, images=partial(_screenshots, rows, settled.units))
+            images = partial(_screenshots, rows, settled.units)
+            shaped = score_by_parts(config, **found, images=images, kept=folder.parent / VERDICTS)
             for name, frame in (*found.items(), *zip(DERIVED, shaped, strict=True)):
                 writers[name].write(frame)
     return [(path, writer.rows) for writer in writers.values() for path in writer.files]
@@ -199,12 +202,19 @@ def _rows_of(table: str, rows: pl.DataFrame, units: Sequence[Unit]) -> pl.DataFr
     return found.sort(TABLES[table].key, maintain_order=True)
 
 
-def _screenshots(rows: pl.DataFrame, units: Sequence[Unit]) -> pl.DataFrame:
-    """Return the screenshots of some episodes' units, for a verifier that looks at them."""
+def _screenshots(rows: pl.DataFrame, units: Sequence[Unit], steps: pl.DataFrame) -> pl.DataFrame:
+    """Return the screenshots of some steps, for a verifier that looks at them."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    tables = [units[number].images.select(["sha256", "bytes"]) for number in rows["unit"].unique().sort()]
-    frame = pl.DataFrame(pl.from_arrow(pa.concat_tables(tables)))
+    holders = rows.filter(pl.col("episode_id").is_in(steps["episode_id"].unique().implode()))["unit"]
+    wanted = pa.array(steps["image_sha256"].drop_nulls().unique().to_list(), pa.string())
+    tables = [
+        table.filter(pc.is_in(table["sha256"], wanted))
+        for table in (units[unit].images.select(["sha256", "bytes"]) for unit in holders.unique().sort())
+    ]
+    empty = pa.schema({"sha256": pa.string(), "bytes": pa.large_binary()}).empty_table()
+    frame = pl.DataFrame(pl.from_arrow(pa.concat_tables([empty, *tables], promote_options="permissive")))
     return frame.unique("sha256", keep="first", maintain_order=True).rename({"bytes": "screenshot"})
 
 

@@ -49,3 +49,30 @@ def test_a_verifier_that_isnt_there_is_told_before_any_work(tmp_path: Path) -> N
     with pytest.raises(ConfigError, match="can't be imported"):
         pipeline.build(config(validity={"verifier": "no.such:judge"}), tmp_path / "none")
     assert not (tmp_path / "none").exists()
+
+
+calls: list[int] = []
+
+
+def dying(steps: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
+    """Judge as ``trusting``, but fail at the third call."""
+    calls.append(candidates["episode_id"].n_unique())
+    if len(calls) == 3:
+        raise RuntimeError("the machine went away")
+    return trusting(steps, candidates)
+
+
+def test_what_it_said_before_a_build_stopped_is_not_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("solar_rl.pipeline.scoring.VERIFIED_AT_ONCE", 1)
+    given = config(version="2.0.0", validity={"verifier": f"{__name__}:dying"})
+    calls.clear()
+    with pytest.raises(RuntimeError, match="went away"):
+        pipeline.build(given, tmp_path / "ds")
+    pipeline.build(given, tmp_path / "ds")
+    episodes = open_dataset(tmp_path / "ds").episodes.collect().height
+    assert calls == [1] * (episodes + 1)  # the one that failed was asked twice, no other
+    straight = tmp_path / "straight"
+    pipeline.build(given, straight)
+    assert hashes(straight) == hashes(tmp_path / "ds")
