@@ -33,7 +33,7 @@ class Import:
 
     Args:
         file: Where they come from.
-        base: The new version's folder and config, the old one's manifest.
+        base: The new version's folder and config, and the old one's manifest as it were had it these answers.
         answers: The file's rows, sorted by key.
         screens: The frame of every step.
         sampler_id: Of every row; None: the rows' own.
@@ -54,6 +54,8 @@ class Import:
 
     def as_dict(self) -> dict[str, Any]:
         """Say what would be done, for --dry-run."""
+        if derive.already_there(self.base.out, self.base.keys.build_id):
+            return self.base.as_dict()
         own = self.answers["sampler_id"].fill_null(self.fallback_id).unique().sort().to_list()
         return {
             "from": str(self.base.folder),
@@ -93,12 +95,13 @@ def plan(
         version: The new version (default: the next patch version).
 
     Raises:
-        InputError: The file or the dataset isn't there, is broken, or they don't fit each other.
+        InputError: The file or the dataset isn't there, is broken, or they don't fit each other; or the new
+            folder isn't free.
         ConfigError: An override is unknown or wrong.
     """
     ours = {key: text for key, text in overrides.items() if key.split(".")[0] in _OURS}
     rest = {key: text for key, text in overrides.items() if key not in ours}
-    base = derive.plan(folder, rest, out, version, "score")
+    base = derive.draft(folder, rest, out, version, "score")
     answers, steps = read_answers(file), _table(folder, "steps", _STEP_COLUMNS)
     data = base.config.model_dump(mode="json")
     data["sampler"] = {"type": "recorded", "path": file.name, "temperature": base.config.sampler.temperature}
@@ -121,34 +124,40 @@ def plan(
     shares = parsable(answers, screens, config)
     if not shares[config.prompt.format]:
         raise _unreadable(file, config.prompt.format, shares)
-    return Import(
-        file, replace(base, config=config), answers, screens, sampler_id, shares[config.prompt.format]
-    )
+    base = _sampled_from(file, replace(base, config=config))
+    derive.already_there(base.out, base.keys.build_id)
+    return Import(file, base, answers, screens, sampler_id, shares[config.prompt.format])
 
 
 def run(job: Import) -> Built:
     """Make the new version: a dataset of the old demonstrations and the new candidates, which is then scored."""
     base = job.base
+    if there := derive.already_there(base.out, base.keys.build_id):
+        return Built.of(base.out, there, changed=False)
     middle = base.out.parent / f".{base.out.name}.import"
     shutil.rmtree(middle, ignore_errors=True)  # what a kill left
     try:
         known = _link_demonstrations(base.folder, middle, base.manifest.files)
         _write_candidates(job, middle)
-        digest = sha256_file(job.file)
-        key = hashlib.sha256(f"import {base.manifest.build_id} {digest} {base.config.digest()}".encode())
-        read = base.manifest.stages.get("read", base.manifest.build_id)
-        manifest = base.manifest.model_copy(
-            update={
-                "config": base.config.model_dump(mode="json"),
-                "files": tuple(describe_files(middle, known)),
-                "stages": {"read": read, "sample": key.hexdigest()[:16]},
-                "sampler_files": {f"sampler.path/{job.file.name}": digest},
-            }
-        )
+        files = tuple(describe_files(middle, known))
+        manifest = base.manifest.model_copy(update={"files": files})
         built = derive.run(replace(base, folder=middle, manifest=manifest))
     finally:
         shutil.rmtree(middle, ignore_errors=True)
     return replace(built, kept_from=base.folder)
+
+
+def _sampled_from(file: Path, base: derive.Derivation) -> derive.Derivation:
+    """State in the old manifest where the new candidates come from: it is what the new version's keys hang on."""
+    old, config = base.manifest, base.config
+    digest = sha256_file(file)
+    key = hashlib.sha256(f"import {old.build_id} {digest} {config.digest()}".encode())
+    stated = {
+        "config": config.model_dump(mode="json"),
+        "stages": {"read": old.stages.get("read", old.build_id), "sample": key.hexdigest()[:16]},
+        "sampler_files": {f"sampler.path/{file.name}": digest},
+    }
+    return replace(base, manifest=old.model_copy(update=stated))
 
 
 _STEP_COLUMNS = ("episode_id", "step_index", "screen_width", "screen_height", "image_sha256")

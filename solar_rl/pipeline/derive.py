@@ -17,13 +17,15 @@ from solar_rl.config import DatasetConfig, set_dotted, validate_config
 from solar_rl.errors import ConfigError, InputError
 from solar_rl.pipeline.build import Built, close_version
 from solar_rl.pipeline.finish import Origin, prepared
-from solar_rl.pipeline.keys import STAGES, derived_keys, why
+from solar_rl.pipeline.keys import STAGES, Keys, derived_keys, why
 from solar_rl.pipeline.reuse import SAMPLED, Base, reuse_tables
 from solar_rl.pipeline.work import WORK, claim, locked, named, swap
-from solar_rl.store.manifest import MANIFEST, Manifest, read_manifest, require_whole
+from solar_rl.store.manifest import MANIFEST, Manifest, first_damaged, read_manifest, require_whole
 from solar_rl.verify import check_verifier
 
 SAMPLING = ("read", "sample")
+_STAGED = "stages"
+"""Folder of a build's unfinished work that holds what costs seconds; what was sampled lies beside it."""
 MAY_CHANGE = {"shape": ("shaping", "advantage"), "score": ("validity", "shaping", "advantage")}
 
 
@@ -37,9 +39,16 @@ class Derivation:
     manifest: Manifest
     config: DatasetConfig
 
+    @property
+    def keys(self) -> Keys:
+        """Return the new version's keys."""
+        return derived_keys(self.config, self.manifest)
+
     def as_dict(self) -> dict[str, Any]:
         """Say what would be done and why, for --dry-run."""
-        reasons = why(derived_keys(self.config, self.manifest), self.manifest)
+        if already_there(self.out, self.keys.build_id):
+            return {"folder": str(self.out), "would do": "nothing: this version is there"}
+        reasons = why(self.keys, self.manifest)
         told = {s: f"run: {'; '.join(reasons[s])}" if reasons[s] else "keep" for s in STAGES}
         return {
             "from": str(self.folder),
@@ -51,6 +60,20 @@ class Derivation:
 
 
 def plan(
+    folder: Path, overrides: Mapping[str, str], out: Path | None, version: str | None, stage: str
+) -> Derivation:
+    """Draft a new version, and make sure that its folder is free for it.
+
+    Raises:
+        InputError: No dataset there, or the new folder holds a finished version or somebody's work.
+        ConfigError: An override is unknown, wrong, or belongs to another stage.
+    """
+    planned = draft(folder, overrides, out, version, stage)
+    already_there(planned.out, planned.keys.build_id)
+    return planned
+
+
+def draft(
     folder: Path, overrides: Mapping[str, str], out: Path | None, version: str | None, stage: str
 ) -> Derivation:
     """Read a dataset's config, apply the overrides, and choose the new version's name and folder.
@@ -85,13 +108,16 @@ def plan(
 def run(plan: Derivation) -> Built:
     """Make the new version; the manifest is written last of all."""
     base = Base(plan.folder, plan.manifest)
-    keys = derived_keys(plan.config, plan.manifest)
+    keys = plan.keys
     ran = tuple(stage for stage in STAGES if stage not in SAMPLING and not base.same(keys, stage))
     old = plan.manifest
     origin = Origin(plan.config, keys, old.source_files, old.attribution, dict(old.filtered), base=old)
     with locked(plan.out):
+        if there := already_there(plan.out, keys.build_id):
+            shutil.rmtree(plan.out / WORK, ignore_errors=True)  # left by a kill right after the manifest
+            return Built.of(plan.out, there, changed=False)
         claim(plan.out)
-        stage = plan.out / WORK / "stages" / keys.build_id / "dataset"
+        stage = _stage(plan.out, keys.build_id)
         stage.mkdir(parents=True, exist_ok=True)
         if not (stage / MANIFEST).exists():
             with prepared():
@@ -101,6 +127,41 @@ def run(plan: Derivation) -> Built:
         swap(stage, plan.out)
         shutil.rmtree(plan.out / WORK)
     return Built.of(plan.out, manifest, changed=True, ran=ran, kept_from=plan.folder)
+
+
+def already_there(out: Path, build_id: str) -> Manifest | None:
+    """Return the manifest of this very version where it lies whole in ``out``; None where there is room for it.
+
+    There is room in a folder that is new or empty, or holds what an interrupted run of this derivation left.
+
+    Raises:
+        InputError: The folder holds a finished version, or parts or unfinished work of another one.
+    """
+    if (out / MANIFEST).is_file():
+        there = read_manifest(out)
+        if there.build_id != build_id:
+            raise InputError(
+                f"the folder holds {there.name} {there.version}, and a finished version is never overwritten",
+                where=str(out),
+                hint="use --out with a new folder",
+            )
+        return there if first_damaged(out, there) is None else None
+    found = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
+    begun = sorted(path.name for path in (out / WORK).iterdir()) if WORK in found else []
+    foreign = [name for name in found if name != WORK] + [
+        f"{WORK}/{name}" for name in begun if name != _STAGED
+    ]
+    if foreign and not (_stage(out, build_id) / MANIFEST).is_file():
+        raise InputError(
+            f"the folder holds '{foreign[0]}', which is no part of this version",
+            where=str(out),
+            hint="use --out with a new folder",
+        )
+    return None
+
+
+def _stage(out: Path, build_id: str) -> Path:
+    return out / WORK / _STAGED / build_id / "dataset"
 
 
 def _next_version(folder: Path, out: Path | None, version: str) -> str:
