@@ -341,6 +341,8 @@ PREVIEW = Table(
     "About 200 readable rows with their screenshots, for the Hub's viewer.",
     row_group=100,
 )
+LARGEST_LOGPROB = 2.0**-10
+"""Above this no number is a log-prob; samplers' rounding may give one a little over 0."""
 TABLES: dict[str, Table] = {
     table.name: table for table in (EPISODES, STEPS, IMAGES, CANDIDATES, REWARDS, TRAJECTORIES, PREVIEW)
 }

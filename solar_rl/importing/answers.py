@@ -14,11 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from solar_rl.errors import InputError, RecordError
 from solar_rl.lines import read_lines
-from solar_rl.schema import TABLES
+from solar_rl.schema import LARGEST_LOGPROB, TABLES
 
 KEY = ("episode_id", "step_index", "candidate_index")
 _Id = Annotated[int, Field(ge=0, lt=2**31)]
-_Logprob = Annotated[float, Field(allow_inf_nan=False)]
+_Logprob = Annotated[float, Field(allow_inf_nan=False, le=LARGEST_LOGPROB)]
 _CHUNK = 20_000
 _SCHEMA: dict[str, Any] = {
     "place": pl.UInt32,
@@ -137,6 +137,8 @@ def _row(number: int, data: Any, place: str) -> tuple[Any, ...]:
     except ValidationError as error:
         raise _problem(error, place) from None
     ids, logprobs = answer.token_ids, answer.sampling_logprobs
+    if logprobs is not None and ids is None:
+        raise InputError("has sampling_logprobs without the token_ids that they belong to", where=place)
     if ids is not None and logprobs is not None and len(ids) != len(logprobs):
         raise InputError(f"{len(ids)} token_ids but {len(logprobs)} sampling_logprobs", where=place)
     return (

@@ -12,9 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from solar_rl.config import RecordedSampler
 from solar_rl.errors import ConfigError, InputError
 from solar_rl.sampling.base import Completion, Request
+from solar_rl.schema import LARGEST_LOGPROB
 
 _Id = Annotated[int, Field(ge=0, lt=2**31)]
-_Logprob = Annotated[float, Field(allow_inf_nan=False)]
+_Logprob = Annotated[float, Field(allow_inf_nan=False, le=LARGEST_LOGPROB)]
 _Key = tuple[str, int, int]
 
 
@@ -167,6 +168,8 @@ def _checked(data: Any, place: str) -> RecordedAnswer:
         key = ".".join(map(str, problem["loc"])) or "the row"
         raise InputError(f"'{key}': {problem['msg']}", where=place) from None
     ids, logprobs = answer.token_ids, answer.sampling_logprobs
+    if logprobs is not None and ids is None:
+        raise InputError("has sampling_logprobs without the token_ids that they belong to", where=place)
     if ids is not None and logprobs is not None and len(ids) != len(logprobs):
         raise InputError(f"{len(ids)} token_ids but {len(logprobs)} sampling_logprobs", where=place)
     return answer

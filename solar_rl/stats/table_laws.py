@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from solar_rl.actions import ACTION_TYPES, BUTTONS, DIRECTIONS, POINT_ACTIONS, STATUSES
-from solar_rl.schema import PLATFORMS, SCREEN_SIZES, SPLITS, TABLES
+from solar_rl.schema import LARGEST_LOGPROB, PLATFORMS, SCREEN_SIZES, SPLITS, TABLES
 
 
 def _among(column: str, values: Iterable[str]) -> str:
@@ -98,10 +98,10 @@ RECORD_LAWS = {
         SELECT episode_id, step_index, candidate_index, pred_action_type, parse_error FROM candidates
         WHERE (parse_error IS NULL) <> (pred_action_type IS NOT NULL) OR {_wrong_action("pred_")}
     """,
-    "tokens_have_their_logprobs": """
+    "tokens_have_their_logprobs": f"""
         SELECT episode_id, step_index, candidate_index FROM candidates
         WHERE sampling_logprobs IS NOT NULL AND (
-          len(token_ids) IS DISTINCT FROM len(sampling_logprobs) OR NOT list_max(sampling_logprobs) <= 1e-3)
+          len(token_ids) IS DISTINCT FROM len(sampling_logprobs) OR NOT list_max(sampling_logprobs) <= {LARGEST_LOGPROB})
     """,
 }
 """Laws of the records and of their keys between tables."""

@@ -192,6 +192,23 @@ def test_nothing_is_overwritten_and_versions_lie_beside_each_other(
     assert solar("import-candidates", file, "--into", base, "--version", "1.0.0").code == 2
 
 
+def test_an_import_takes_no_finished_datasets_place(
+    base: Path, rows: Rows, bring: Callable[..., Run], tmp_path: Path
+) -> None:
+    assert bring(rows, out="other").code == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "other").rglob("*") if path.is_file()}
+    fewer = [row for row in rows if row["candidate_index"] < 2]
+    for more in ((), ("--dry-run",)):
+        run = bring(fewer, *more, out="other")
+        assert (run.code, "holds toy 1.0.1, and a finished version is never overwritten" in run.err) == (
+            2,
+            True,
+        )
+    assert {path: path.read_bytes() for path in before} == before
+    assert "nothing to do" in bring(rows, out="other").out
+    assert "nothing: this version is there" in bring(rows, "--dry-run", out="other").out
+
+
 def test_a_dry_run_checks_and_writes_nothing(rows: Rows, bring: Callable[..., Run], tmp_path: Path) -> None:
     run = bring(rows, "--dry-run", "--json")
     told = json.loads(run.out)
@@ -243,6 +260,14 @@ FAULTS: dict[str, tuple[Callable[[Rows], Rows], str]] = {
     "too many candidates": (lambda rows: [rows[0] | {"candidate_index": 64}], "'candidate_index': "),
     "NaN": (lambda rows: [rows[0] | {"sampling_logprobs": [float("nan")]}], "line 1: is no JSON"),
     "other lengths": (lambda rows: [rows[0] | {"token_ids": [1]}], "1 token_ids but "),
+    "no log-prob": (
+        lambda rows: [rows[0], rows[1] | {"token_ids": [1], "sampling_logprobs": [5.0]}],
+        "line 2: 'sampling_logprobs.0': Input should be less than or equal to 0.0009",
+    ),
+    "no tokens": (
+        lambda rows: [rows[0] | {"token_ids": None, "sampling_logprobs": [-0.5]}],
+        "line 1: has sampling_logprobs without the token_ids",
+    ),
     "a wrong reason": (lambda rows: [rows[0] | {"finish_reason": "eos"}], "'finish_reason': "),
     "a list": (lambda rows: [[1]], "line 1: 'the row': "),  # type: ignore[list-item]
 }
