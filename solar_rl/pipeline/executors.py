@@ -211,6 +211,11 @@ def _slurm_chain(job: Job, folder: Path) -> list[SlurmPipelineExecutor]:
         def launch_merge_stats(self) -> None:
             """Submit no job for datatrove's statistics: there are none."""
 
+        def get_sbatch_args(self, max_array: int = 1) -> dict[str, Any]:
+            """Leave out what nobody named: an option without a value would swallow the next one."""
+            found = super().get_sbatch_args(max_array)
+            return {name: value for name, value in found.items() if value is not None}
+
     given = job.config.executor
     chain: list[SlurmPipelineExecutor] = []
     for phase, tasks in (("sample", given.workers), ("write", given.workers), (None, 1)):
