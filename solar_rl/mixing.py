@@ -22,6 +22,7 @@ import orjson
 from solar_rl.builder import Builder, load_builder, read_shard
 from solar_rl.config import SourceConfig
 from solar_rl.config.source import MIX, FilterConfig, MixedSource
+from solar_rl.episodes import checked
 from solar_rl.errors import CheckFailed, ConfigError, InputError
 from solar_rl.schema import Episode, Reject
 
@@ -37,7 +38,7 @@ class Drawn:
         episode_ids: Drawn episodes by the source's own ids.
         left_out: Good episodes that are not in the mix, by reason.
         rejects: Number of broken records.
-        good: Number of good episodes.
+        good: Number of good episodes: those that the check behind every builder lets pass.
     """
 
     episode_ids: list[str] = field(default_factory=list)
@@ -163,7 +164,8 @@ class Mix(Builder):
         """Yield the drawn episodes of one shard, and a Reject for each broken record."""
         part, own = self._locate(shard)
         for item in read_shard(self._parts[part], own):
-            if isinstance(item, Reject) or self._takes_all or item.episode_id in self._wanted_ids[part]:
+            known = isinstance(item, Reject) or self._takes_all or item.episode_id in self._wanted_ids[part]
+            if known or _is_broken(item):  # the check behind every builder tells what is wrong
                 yield self._renamed(part, item)
 
     @cached_property
@@ -189,12 +191,11 @@ class Mix(Builder):
         found, left_out = Drawn(), Counter[str]()
         seen: set[str] = set()
         for shard in self._parts[name].shards():
-            for item in read_shard(self._parts[name], shard):
+            for item in checked(read_shard(self._parts[name], shard), file=shard, seen=seen):
                 if isinstance(item, Reject):
                     found.rejects += 1
                     self._check_rejects(name, found.rejects, len(seen), item)
-                elif item.episode_id not in seen:  # a second one becomes a reject of the build
-                    seen.add(item.episode_id)
+                else:
                     reason = self._reason(name, item)
                     if reason is None:
                         found.episode_ids.append(item.episode_id)
@@ -243,6 +244,10 @@ class Mix(Builder):
         return {
             name: sorted(ids, key=partial(_rank, seed, name))[: targets[name]] for name, ids in kept.items()
         }
+
+
+def _is_broken(item: Episode | Reject) -> bool:
+    return any(isinstance(each, Reject) for each in checked([item], file="", seen=set()))
 
 
 def mixed_id(source: str, episode_id: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -25,6 +26,7 @@ sys.path.append(str(Path(__file__).parents[1] / "builders"))  # its writers of t
 from android_control_writer import Recording, write_shard
 from gui_odyssey_writer import CLICK, DONE, annotation
 from gui_odyssey_writer import write as write_odyssey
+from numbered_source import Numbered
 
 NUMBERED, COUSIN = "numbered_source:Numbered", "numbered_source:Cousin"
 
@@ -127,6 +129,27 @@ def test_a_source_with_too_few_says_what_is_missing():
     assert mix(a=block(count=5, episodes=9)).filtered() == {"a": {"good": 5, "drawn": 5, "missing": 4}}
     short = mix(episodes=20, a=block(count=5, share=1), b=block(count=20, share=1))
     assert short.filtered()["a"] == {"good": 5, "drawn": 5, "missing": 5}
+
+
+class Goalless(Numbered):
+    """Every second episode is one that the check behind every builder refuses."""
+
+    def read(self, shard):
+        for item in super().read(shard):
+            even = isinstance(item, Episode) and int(item.episode_id) % 2 == 0
+            yield replace(item, goal=" ") if even else item
+
+
+def test_what_the_build_will_reject_is_not_drawn_and_told_as_broken(tmp_path):
+    goalless = f"{__name__}:Goalless"
+    both = mix(a=block(goalless, count=12, episodes=4), b=block(count=12, episodes=4))
+    assert both.filtered()["a"] == {"good": 6, "not_drawn": 2, "drawn": 4}
+    halves = mix(a=block(goalless, count=12, share=1), b=block(count=12, share=1))
+    assert [found["drawn"] for found in halves.filtered().values()] == [6, 6]
+    sources = {"a": block(goalless, count=12, episodes=4), "b": block(count=12, episodes=4)}
+    config = DatasetConfig(name="m", sources=sources, sampler={"n": 2}, prompt={"observation": "text"})
+    built = pipeline.build(config, tmp_path / "m")
+    assert (built.counts["episodes"], built.rejects) == (8, {"empty_text": 6})
 
 
 @pytest.mark.parametrize(
