@@ -32,6 +32,8 @@ def _all_but(table: str, *left_out: str) -> frozenset[str]:
 
 
 _SCORES = frozenset(column.name for column in SCORE_COLUMNS)
+_RETURN = frozenset({"trajectory_reward"})  # R_traj, and nothing else is called the return
+_TARGETS = frozenset({"target_reward", "reward_sum", "alignment"})
 _REPEATED = frozenset(
     {"app", "action_type", "pred_action_type"}
 )  # of rewards: steps and candidates have them
@@ -42,7 +44,9 @@ _PARTS = (
     _Part("answers", "candidates", _all_but("candidates", "sampler_id")),
     _Part("scores", "rewards", _SCORES | {"step_index", "candidate_index"}),
     _Part("rewards", "rewards", _all_but("rewards", *_SCORES, *_REPEATED)),
-    _Part("returns", "trajectories", _all_but("trajectories")),
+    _Part("failures", "trajectories", _all_but("trajectories", *_RETURN, *_TARGETS)),
+    _Part("targets", "trajectories", _TARGETS | {"candidate_index"}),
+    _Part("returns", "trajectories", _RETURN | {"candidate_index"}),
 )
 _FIGURES = """
   SELECT e.episode_id, goal, ref_len, validity, mean_reward, goal_progress, success_rate

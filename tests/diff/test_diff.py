@@ -146,8 +146,18 @@ def test_episodes_are_told_by_what_of_them_changed(found):
     assert counts["goal changed"]["episodes"] == counts["steps changed"]["episodes"] == 0
     assert counts["scores changed"]["episodes"] == 0
     assert counts["rewards changed"]["episodes"] > 10
+    assert counts["targets changed"]["episodes"] > 10  # segments -> prefix_mean: R_traj stays
     parts = [counts[name]["episodes"] for name in ("the same", "changed", "added", "removed")]
     assert sum(parts) == 18
+
+
+def test_returns_changed_are_those_whose_r_traj_changed(found, frames, second):
+    key = ["episode_id", "candidate_index"]
+    new = pl.read_parquet(second / "data" / "trajectories" / "*.parquet")
+    both = frames["trajectories"].join(new, on=key, suffix="_b")
+    other = both.filter(pl.col("trajectory_reward").ne_missing(pl.col("trajectory_reward_b")))
+    counts = rows(found, "episodes", "what")
+    assert counts["returns changed"]["episodes"] == other["episode_id"].n_unique() < 5
 
 
 def test_the_paired_section_compares_the_episodes_that_both_have(found, frames):
@@ -171,6 +181,9 @@ def test_the_paired_section_compares_the_episodes_that_both_have(found, frames):
         ("rewards", "raw_score", pl.col("raw_score") * 0.5, "scores"),
         ("rewards", "advantage", pl.col("advantage") + 1, "rewards"),
         ("trajectories", "trajectory_reward", pl.col("trajectory_reward") + 1, "returns"),
+        ("trajectories", "target_reward", pl.col("target_reward") + 1, "targets"),
+        ("trajectories", "alignment", pl.lit("off"), "targets"),
+        ("trajectories", "failure_reason", pl.lit("too_far"), "failures"),
     ],
 )
 def test_every_part_of_an_episode_is_looked_at(tmp_path, frames, first, table, column, value, part):
