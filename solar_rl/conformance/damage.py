@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from solar_rl.builder import Builder, load_builder
 from solar_rl.config import SourceConfig
@@ -63,6 +65,7 @@ def damaged_samples(builder: Builder, source: SourceConfig, reading: Reading) ->
         shutil.copytree(root, copy)
         path = copy if builder.path.is_dir() else copy / builder.path.name
         moved = source.model_copy(update={"path": str(path)})
+        undamaged = _read(moved)
         for file in _chosen(copy, path):
             whole = file.read_bytes()
             for kind, damage in DAMAGES.items():
@@ -72,8 +75,10 @@ def damaged_samples(builder: Builder, source: SourceConfig, reading: Reading) ->
                 outcome = _read(moved)
                 if isinstance(outcome, str):
                     faults.append(f"{what}: {outcome}")
-                elif kind == "cut in half" and outcome and _is_silent(*outcome, reading):
-                    lost.append(f"{what}: {outcome[0]} of {reading.episodes} episodes and no reject more")
+                elif kind == "cut in half" and outcome and _is_silent(outcome, undamaged):
+                    lost.append(
+                        f"{what}: {outcome.episodes} of {reading.episodes} episodes and no reject more"
+                    )
             file.write_bytes(whole)
     yield Finding.of(name, faults, note=f"{tried} damaged copies read")
     yield Finding.of(lost_name, lost)
@@ -91,8 +96,15 @@ def _chosen(root: Path, path: Path) -> list[Path]:
     return chosen[:_FILES]
 
 
-def _read(source: SourceConfig) -> tuple[int, int] | str | None:
-    """Count episodes and rejects; None where the builder refuses the source, a text where it falls over."""
+class _Found(NamedTuple):
+    """What a copy of the sample gave: how many episodes, and its rejects."""
+
+    episodes: int
+    rejects: Counter[Reject]
+
+
+def _read(source: SourceConfig) -> _Found | str | None:
+    """Read a copy; None where the builder refuses the source, a text where it falls over."""
     try:
         builder = load_builder(source)
         shards = builder.shards()
@@ -100,16 +112,17 @@ def _read(source: SourceConfig) -> tuple[int, int] | str | None:
         return None
     except Exception as error:
         return f"setting up raises {type(error).__name__}: {error}; expected a ConfigError"
-    episodes = rejects = 0
+    episodes, rejects = 0, Counter[Reject]()
     try:
         for shard in shards:
             for item in builder.read(shard):
                 episodes += isinstance(item, Episode)
-                rejects += isinstance(item, Reject)
+                rejects.update([item] if isinstance(item, Reject) else [])
     except Exception as error:
         return f"read raises {type(error).__name__}: {error}; expected a Reject"
-    return episodes, rejects
+    return _Found(episodes, rejects)
 
 
-def _is_silent(episodes: int, rejects: int, reading: Reading) -> bool:
-    return episodes < reading.episodes and rejects <= reading.rejects
+def _is_silent(cut: _Found, whole: _Found | str | None) -> bool:
+    """Tell whether episodes are lost and no reject is new: some that were there may be cut off as well."""
+    return isinstance(whole, _Found) and cut.episodes < whole.episodes and not cut.rejects - whole.rejects

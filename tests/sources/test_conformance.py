@@ -153,6 +153,22 @@ def test_what_cannot_be_tried_is_the_users_error(sample: Path) -> None:
             findings(builder, path)
 
 
+def test_rejects_that_are_cut_off_too_hide_no_new_one(tmp_path: Path) -> None:
+    good = {
+        "platform": "android",
+        "goal": "tap",
+        "coordinates": "unit",
+        "screen_width": 90,
+        "screen_height": 160,
+    }
+    good["steps"] = [{"action": {"action_type": "click", "x": 0.5, "y": 0.5}}]
+    lines = [json.dumps({"episode_id": f"e{i}", **good}) for i in range(6)]
+    lines += [json.dumps({"episode_id": f"b{i}", **good, "goal": 7}) for i in range(6)]
+    (tmp_path / "tail.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    found = {finding.name: finding for finding in findings("jsonl", tmp_path / "tail.jsonl")}
+    assert found["what_is_cut_off_is_told"].verdict == "ok"
+
+
 # --- the verb ----------------------------------------------------------------------------------------
 
 
