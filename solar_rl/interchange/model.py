@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -13,6 +14,7 @@ from solar_rl.schema import PLATFORMS, SCREEN_SIZES, SPLITS
 
 SCHEMA_ID = "urn:solar-rl:interchange-episode:1"
 _REASONS = {"extra_forbidden": "unknown_key", "missing": "missing_field", "json_invalid": "bad_json"}
+_OUT_OF_RANGE = ("less_than", "less_than_equal", "greater_than", "greater_than_equal")
 _NEEDS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (POINT_ACTIONS, ("x", "y")),
     (("scroll",), ("direction",)),
@@ -195,9 +197,17 @@ def _first_problem(error: ValidationError) -> RecordError:
     if kind == "json_invalid":
         message = f"the line is no JSON ({problem['msg'].removeprefix('Invalid JSON: ')})"
         return RecordError(reason, message, hint=_spread(problem["input"]))
+    if kind in _OUT_OF_RANGE:
+        message = f"{re.sub('[0-9]+', _grouped, problem['msg'])}, got {problem['input']:,}{more}"
+        return RecordError(reason, message, where=_spelled(path))
     found = "" if isinstance(problem["input"], dict | list) else f", got {problem['input']!r:.80}"
     spread = None if path else _spread(problem["input"])
     return RecordError(reason, f"{problem['msg']}{found}{more}", where=_spelled(path), hint=spread)
+
+
+def _grouped(digits: re.Match[str]) -> str:
+    """Group the digits of a limit or a size by thousands: in one row they look like a phone number."""
+    return f"{int(digits[0]):,}"
 
 
 def _spread(line: Any) -> str | None:

@@ -21,6 +21,7 @@ from solar_rl.interchange import Images, decoding, export_dataset, json_schema, 
 from solar_rl.interchange.decoding import parse_line
 from solar_rl.interchange.model import told_line
 from solar_rl.interchange.reference import keys_markdown
+from solar_rl.privacy import Masker, find
 from solar_rl.schema import Episode, Step
 
 DOCS = Path(__file__).parents[2] / "docs" / "interchange.md"
@@ -36,6 +37,26 @@ def lines_of(page: Path) -> list[dict[str, Any]]:
     text = page.read_text(encoding="utf-8")
     starts = [match.start() for match in re.finditer(r'{"episode_id"', text)]
     return [json.JSONDecoder().raw_decode(text[start:])[0] for start in starts]
+
+
+@pytest.mark.parametrize("value", [3_000_000_000, 6125550123, -1, 0])
+def test_a_number_out_of_range_is_told_as_it_is_and_is_no_phone_number(value: int) -> None:
+    row = {"episode_id": "e", "goal": "g", "platform": "android", "coordinates": "unit", "steps": []}
+    with pytest.raises(RecordError) as caught:
+        told_line(json.dumps(row | {"screen_width": value}))
+    message = caught.value.message
+    assert message.endswith(f", got {value:,}")
+    limit = "less than 2,147,483,648" if value > 0 else "greater than or equal to 1"
+    assert f"Input should be {limit}," in message
+    assert find(message) == []
+    assert Masker(b"0").text(message) == message
+
+
+def test_a_number_where_a_text_belongs_may_be_private() -> None:
+    row = {"episode_id": "e", "goal": 2125550123, "platform": "android", "coordinates": "unit", "steps": []}
+    with pytest.raises(RecordError) as caught:
+        told_line(json.dumps(row))
+    assert [found.kind for found in find(caught.value.message)] == ["phone"]
 
 
 # --- the schema --------------------------------------------------------------------------------------
