@@ -19,6 +19,7 @@ from solar_rl.config import DatasetConfig, field_docs, load_dataset_config
 from solar_rl.errors import ConfigError, InputError
 from solar_rl.privacy import keyed
 from solar_rl.shipped import shipped_path
+from solar_rl.store.manifest import MANIFEST
 from solar_rl.text import visible
 
 if TYPE_CHECKING:
@@ -216,6 +217,11 @@ def _dataset_yaml(dataset: str | None) -> Path:
     path = Path(dataset)
     if path.is_dir() and (path / "dataset.yaml").exists():
         return path / "dataset.yaml"
+    if path.is_dir() and (path / MANIFEST).is_file():
+        hint = "shape, score and import-candidates make a new version of one; diff and validate look at it"
+        raise InputError("is a built dataset, no dataset.yaml", where=dataset, hint=hint)
+    if path.is_dir() and (path.is_absolute() or len(path.parts) != 1):
+        raise InputError("the folder holds no dataset.yaml", where=dataset)
     if path.is_file() or path.suffix in {".yaml", ".yml"} or len(path.parts) > 1:
         return path
     return shipped_path("datasets", dataset, "dataset.yaml")
@@ -277,6 +283,7 @@ def print_built(built: Built, as_json: bool) -> None:
         log.print(f"ran {', '.join(built.ran) or 'no stage'}; the rest is kept from {built.kept_from}")
     if built.asked:
         log.print(f"{built.hits:,} of {built.asked:,} answers came from the cache")
+    print_usage(built.usage)
     if built.replaced:
         log.print(f"took the place of version {built.replaced}")
     counts = ", ".join(f"{count:,} {name}" for name, count in built.counts.items())
@@ -287,6 +294,22 @@ def print_built(built: Built, as_json: bool) -> None:
     for source, found in built.filtered.items():
         counts = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in found.items())
         print(f"{source}: {counts}")
+
+
+def print_usage(usage: Mapping[str, Any]) -> None:
+    """Print on stderr what a sampler counted in this run; nothing where it counted nothing."""
+    if usage:
+        log.print(f"the sampler counted: {told_usage(usage)}", soft_wrap=True)
+
+
+def told_usage(usage: Mapping[str, Any]) -> str:
+    """Say in one line what a sampler counted.
+
+    >>> told_usage({"calls": 1200, "retries": 3, "prompt_tokens": 24000, "cost": 0.1234})
+    '1,200 calls, 3 retries, 24,000 prompt tokens, cost 0.1234'
+    """
+    counts = [f"{value:,} {name.replace('_', ' ')}" for name, value in usage.items() if name != "cost"]
+    return ", ".join(counts + ([f"cost {usage['cost']:,.4f}"] if "cost" in usage else []))
 
 
 def _print_plan(plan: Mapping[str, Any], as_json: bool) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from solar_rl.commands import log, sampler_file
+from solar_rl.commands import log, sampler_file, told_usage
 
 if TYPE_CHECKING:
     from solar_rl.config import DatasetConfig
@@ -140,9 +140,7 @@ def sampler_of(config: DatasetConfig, folder: Path) -> Iterator[tuple[Sampler, C
 
     def told() -> None:
         if counted := summary(sampler):
-            log.print(
-                "answers: " + ", ".join(f"{value:,} {name}" for name, value in counted.items() if value)
-            )
+            log.print("answers: " + told_usage({name: value for name, value in counted.items() if value}))
 
     try:
         yield sampler, told

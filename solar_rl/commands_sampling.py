@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from solar_rl.commands import dataset_config, log, parse_overrides, print_built, print_submitted, sampler_file
+from solar_rl.commands import (
+    dataset_config,
+    log,
+    parse_overrides,
+    print_built,
+    print_submitted,
+    print_usage,
+    sampler_file,
+)
 from solar_rl.config import DatasetConfig, override, put_sampler, read_sampler, validate_config
 from solar_rl.errors import ConfigError, InputError
 from solar_rl.privacy import keyed
@@ -134,6 +142,7 @@ def print_sampled(done: Sampled) -> None:
         return
     if done.drawn:
         log.print(_drawn(done))
+    print_usage(done.usage)
     tokens = "" if done.tokens is None else f", {done.tokens:,} tokens"
     print(f"{done.folder}: {what}{tokens}, {_percent(done.unparsed, done.candidates)} of them unparsable")
     log.print("`solar-rl build` with the same words goes on from here")
@@ -198,6 +207,8 @@ def going(standing: Standing, seconds: float, total: int | None = None) -> str:
         told.append(f"{standing.tokens / max(seconds, 1e-9):,.0f} tokens/s")
     if standing.asked:
         told.append(f"{_percent(standing.hits, standing.asked)} known")
+    if standing.retries:
+        told.append(f"{standing.retries:,} calls made again")
     told.append(f"{_percent(standing.unparsed, standing.candidates)} unparsable")
     if standing.judged:
         told.append(f"{_percent(standing.valid, standing.judged)} valid")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
@@ -52,6 +52,15 @@ class DatasetConfig(Config):
             return data
         data = dict(data)
         return data | {"source": {**(data.get("source") or {}), "sources": data.pop("sources")}}
+
+    @model_validator(mode="after")
+    def _pilots_have_one_history(self) -> Self:
+        if self.sampler.adaptive and self.prompt.history == "candidate":
+            raise ValueError(
+                "sampler.adaptive asks some candidates of a step alone, and prompt.history candidate needs all of "
+                "them at every step: set one of the two otherwise"
+            )
+        return self
 
     @field_validator("sampler", mode="before")
     @classmethod

@@ -59,6 +59,7 @@ class Built:
     kept_from: Path | None = None
     asked: int = 0
     hits: int = 0
+    usage: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path, manifest: Manifest, *, changed: bool, **more: Any) -> Built:
@@ -291,6 +292,7 @@ def _run(made: Prepared, progress: Progress) -> Built | Job:
         kept_from=made.base.folder if made.base else None,
         asked=last.asked,
         hits=last.hits,
+        usage=last.usage(),
     )
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
@@ -99,6 +99,12 @@ class Standing:
         unparsed: How many of them are no action.
         judged: How many were judged, to tell how it goes.
         valid: How many of those are valid.
+        calls: Calls to servers that were answered.
+        retries: Calls that were made again.
+        prompt_tokens: Tokens read, as the sampler counts them.
+        completion_tokens: Tokens written, as the sampler counts them.
+        shortened: Steps whose prompt lost its oldest actions.
+        cost: Price of those tokens, where prices are set.
         drawn: Episodes that were sampled by this run.
         expected: Episodes in all, as far as it can be told; 0: not known.
         done: Whether it is through.
@@ -115,12 +121,24 @@ class Standing:
     unparsed: int = 0
     judged: int = 0
     valid: int = 0
+    calls: int = 0
+    retries: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    shortened: int = 0
+    cost: float = 0.0
     drawn: int = 0
     expected: int = 0
     done: bool = False
     error: dict[str, str | int | None] | None = None
 
+    def usage(self) -> dict[str, Any]:
+        """Return what the sampler counted, by name; what is 0 is left out."""
+        return {name: value for name in USAGE if (value := getattr(self, name))}
 
+
+USAGE = ("calls", "retries", "prompt_tokens", "completion_tokens", "shortened", "cost")
+"""Fields of a standing that a sampler counts itself (sampling/usage.py)."""
 COUNTS = (
     "episodes",
     "asked",
@@ -132,6 +150,7 @@ COUNTS = (
     "judged",
     "valid",
     "drawn",
+    *USAGE,
 )
 """Fields of a standing that add up over ranks."""
 Progress = Callable[[Standing], None]
@@ -152,7 +171,7 @@ def run_phase(job: Job, phase: Phase, rank: int, world: int, progress: Progress)
 
 def _sample(job: Job, builder: Builder, rank: int, world: int, progress: Progress) -> None:
     from solar_rl.pipeline.watch import Watch
-    from solar_rl.sampling.base import close
+    from solar_rl.sampling.base import close, summary
     from solar_rl.sampling.cache import Cached, open_sampler
 
     sampler: list[Sampler] = []
@@ -166,6 +185,9 @@ def _sample(job: Job, builder: Builder, rank: int, world: int, progress: Progres
         standing.episodes += count
         if sampler and isinstance(sampler[0], Cached):
             standing.asked, standing.hits = sampler[0].asked, sampler[0].hits
+        counted = summary(sampler[0]) if sampler else {}
+        for name in USAGE:
+            setattr(standing, name, counted.get(name, 0))
         progress(standing)
 
     try:

@@ -47,6 +47,7 @@ class Sampled:
         seconds: How long this run took.
         judged: How many answers were judged on the way.
         valid: How many of those are valid.
+        usage: What the sampler counted in this run: calls, retries, tokens, cost.
     """
 
     folder: Path
@@ -62,6 +63,7 @@ class Sampled:
     seconds: float
     judged: int
     valid: int
+    usage: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for JSON, with the rates."""
@@ -145,6 +147,7 @@ def _told(made: Prepared, job: Job, kept: Path | None, last: Standing, seconds: 
         seconds=seconds,
         judged=last.judged,
         valid=last.valid,
+        usage=last.usage(),
     )
 
 

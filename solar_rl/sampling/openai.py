@@ -23,6 +23,7 @@ from solar_rl.config import OpenAISampler, PromptConfig
 from solar_rl.errors import InputError
 from solar_rl.formats.resize import smart_resize
 from solar_rl.prompts import without_oldest
+from solar_rl.sampling.again import Again, Passing
 from solar_rl.sampling.base import Completion, Request
 from solar_rl.sampling.concurrent import Loop, in_order
 from solar_rl.sampling.endpoints import Endpoints
@@ -38,19 +39,6 @@ _CONNECT_S = 30.0
 """Seconds after which a server that doesn't even take a connection counts as down."""
 _FIELDS = {"return_token_ids": "token_ids", "logprobs": "logprobs", "seed": "seeded", "choice": "ask_n"}
 """What a server that refuses a call may say, and the setting that leaves that field out."""
-
-
-class _Passing(Exception):
-    """A call failed for a reason that may pass.
-
-    Args:
-        what: What happened.
-        after: Seconds to wait before the next one; None: not known.
-    """
-
-    def __init__(self, what: str, after: float | None = None) -> None:
-        super().__init__(what)
-        self.after = after
 
 
 class _TooLong(Exception):
@@ -72,6 +60,7 @@ class OpenAI:
     def __init__(self, config: OpenAISampler, prompt: PromptConfig) -> None:
         self._config, self._prompt = config, prompt
         self._endpoints = Endpoints(config.endpoints)
+        self._again = Again()
         self._loop = Loop()
         self._client: httpx2.AsyncClient = self._loop.run(_client(config))
         self.usage = Usage()
@@ -168,9 +157,11 @@ class OpenAI:
         try:
             async for attempt in attempts:
                 with attempt:
-                    self.usage.retries += attempt.num > 1
-                    return await self._call(body, request)
-        except _Passing as error:
+                    if attempt.num > 1:
+                        self.usage.retries += 1
+                    with self._again.told(attempt.next_wait, last=attempt.num > self._config.retries):
+                        return await self._call(body, request)
+        except Passing as error:
             raise InputError(
                 f"{self._config.retries + 1} calls in a row failed, the last: {error}",
                 where=_place(request),
@@ -191,16 +182,16 @@ class OpenAI:
                         f"{url}/chat/completions", content=body, headers=headers
                     )
             except (httpx2.RequestError, TimeoutError) as error:
-                what = f"{url}: {type(error).__name__} {error}".rstrip()
-                raise _Passing(what, self._endpoints.failed(url)) from None
+                what = f": {type(error).__name__} {error}".rstrip()
+                raise Passing(url, what, self._endpoints.failed(url)) from None
         if response.status_code in PASSING:
             wait = self._endpoints.failed(url, asked_wait(response))
-            raise _Passing(f"{url} answers {response.status_code}: {said(response, key)}", wait)
+            raise Passing(url, f" answers {response.status_code}: {said(response, key)}", wait)
         if response.status_code != 200:
             raise self._refusal(response.status_code, said(response, key), url, request)
         reply = read_reply(response.content)
         if reply is None:
-            raise _Passing(f"{url} answers with no chat completion", self._endpoints.failed(url))
+            raise Passing(url, " answers with no chat completion", self._endpoints.failed(url))
         self._endpoints.works(url)
         self.usage.calls += 1
         if reply.usage is not None:
@@ -239,7 +230,7 @@ async def _client(config: OpenAISampler) -> httpx2.AsyncClient:
 
 def _backoff(error: Exception) -> bool | float:
     """Say whether a call is made again: after the wait that is known to help, else a growing one."""
-    if not isinstance(error, _Passing):
+    if not isinstance(error, Passing):
         return False
     return True if error.after is None else error.after
 

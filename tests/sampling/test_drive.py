@@ -8,7 +8,8 @@ import pytest
 from demonstration import make_episode
 
 from solar_rl.actions import Action
-from solar_rl.config import DatasetConfig
+from solar_rl.config import DatasetConfig, validate_config
+from solar_rl.errors import ConfigError
 from solar_rl.sampling import make_sampler
 from solar_rl.sampling.base import Completion
 from solar_rl.sampling.drive import draw
@@ -146,3 +147,15 @@ def test_step_by_step_gives_first_steps_that_equal_the_other_ways():
     for (_, mine), (_, theirs) in zip(own, plain, strict=True):
         assert [c for c in mine if c.step_index == 0] == [c for c in theirs if c.step_index == 0]
         assert [key(c) for c in mine] == [key(c) for c in theirs]
+
+
+@pytest.mark.parametrize("history", ["expert", "none"])
+def test_pilots_need_a_history_that_all_candidates_share(history):
+    """Which candidates of a step are asked hangs on the pilot; an own history needs every one at every step."""
+    assert config(adaptive=True, history=history).sampler.adaptive
+    described = config(history="candidate").model_dump(mode="json")
+    assert validate_config(DatasetConfig, described, where="a.yaml").prompt.history == "candidate"
+    described["sampler"]["adaptive"] = True
+    with pytest.raises(ConfigError, match=r"sampler.adaptive .* prompt.history candidate") as caught:
+        validate_config(DatasetConfig, described, where="a.yaml")
+    assert caught.value.exit_code == 2
