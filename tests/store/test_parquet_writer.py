@@ -60,7 +60,33 @@ def test_row_groups_are_exact_and_files_are_numbered(tmp_path):
     metadata = pq.read_metadata(path)
     sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     assert sizes == [IMAGES.row_group, IMAGES.row_group, 50]
-    assert metadata.row_group(0).column(0).compression == "ZSTD"
+    columns = [metadata.row_group(0).column(at) for at in range(metadata.num_columns)]
+    codecs = {column.path_in_schema: column.compression for column in columns}
+    screens = {"image.bytes": "UNCOMPRESSED", "image.path": "UNCOMPRESSED"}  # PNG and JPEG are packed already
+    assert codecs == {"sha256": "ZSTD", "width": "ZSTD", "height": "ZSTD"} | screens
+
+
+@pytest.mark.parametrize("table", sorted(set(TABLES) - {"images"}))
+def test_every_other_column_is_packed(tmp_path, table):
+    with TableWriter(tmp_path, table, "train") as writer:
+        writer.write(arrow_schema(table).empty_table())
+        writer.write(
+            pa.table(
+                [pa.array([filled(f.type)], f.type) for f in arrow_schema(table)], schema=arrow_schema(table)
+            )
+        )
+    (path,) = table_files(tmp_path, table)
+    group = pq.read_metadata(path).row_group(0)
+    assert {group.column(at).compression for at in range(group.num_columns)} == {"ZSTD"}
+
+
+def filled(kind: pa.DataType) -> object:
+    """Return some value of a type."""
+    if pa.types.is_list(kind):
+        return [filled(kind.value_type)]
+    if pa.types.is_struct(kind):
+        return {"bytes": b"x", "path": None}
+    return "x" if pa.types.is_string(kind) else pa.types.is_boolean(kind) or 1
 
 
 @pytest.mark.parametrize("table", TABLES)
