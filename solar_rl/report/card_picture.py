@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from solar_rl.report.picks import pick_episodes
-from solar_rl.report.picture import draw, png_bytes
+from solar_rl.report.picture import draw, pixels
 from solar_rl.report.strip import make_strip, read_images, read_records, telling_candidates
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from solar_rl.query import Connection
 
 PICTURE = "episode.png"
@@ -33,16 +35,15 @@ def write_picture(folder: Path, con: Connection) -> str | None:
         if len(records.steps) <= _MOST_STEPS:
             strip = make_strip(records, telling_candidates(records.trajectories, _CANDIDATES))
             images = read_images(con, [screen.sha256 for screen in strip.screens if screen.sha256])
-            (folder / PICTURE).write_bytes(_small(png_bytes(draw(strip, images))))
+            (folder / PICTURE).write_bytes(_small(pixels(draw(strip, images))))
             return PICTURE
     return None
 
 
-def _small(png: bytes) -> bytes:
+def _small(image: Image.Image) -> bytes:
     """Shrink a picture to a palette and a width that a README shows anyway."""
     from PIL import Image
 
-    image = Image.open(io.BytesIO(png)).convert("RGB")
     image.thumbnail((_WIDEST, _WIDEST))
     out = io.BytesIO()
     image.quantize(_COLOURS, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)

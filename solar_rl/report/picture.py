@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from solar_rl.report.words import decimal, shorten
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from PIL.Image import Image
 
 INK, SOFT, LINE = "#191c22", "#565d69", "#d5d8dd"
 EXPERT, VALID, INVALID, UNSCORED = "#1f5bff", "#0a7f5d", "#c8371f", "#8a6d1d"
@@ -89,12 +89,18 @@ def preload() -> None:
     import matplotlib.figure  # noqa: F401
 
 
-def png_bytes(figure: Figure) -> bytes:
-    """Return a figure as a PNG: the same bytes every time."""
-    out = io.BytesIO()
+def pixels(figure: Figure) -> Image:
+    """Return a figure as an image: the same pixels every time."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL.Image import frombuffer
+
+    figure.set_dpi(DPI)
+    figure.set_facecolor("white")
+    canvas = FigureCanvasAgg(figure)
     with _boxes_for_unknown_letters():
-        figure.savefig(out, format="png", dpi=DPI, metadata={"Software": None}, facecolor="white")
-    return out.getvalue()
+        canvas.draw()  # type: ignore[no-untyped-call]
+    shown = canvas.buffer_rgba()  # type: ignore[no-untyped-call]
+    return frombuffer("RGBA", canvas.get_width_height(), shown, "raw", "RGBA", 0, 1).convert("RGB")
 
 
 @contextmanager
