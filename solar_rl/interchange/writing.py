@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
@@ -35,8 +37,11 @@ def write_episodes(episodes: Iterable[Episode], folder: str | Path) -> int:
     Raises:
         InputError: The folder holds something already.
     """
-    root = _empty(folder)
+    with _whole(folder) as root:
+        return _write_lines(root, episodes)
 
+
+def _write_lines(root: Path, episodes: Iterable[Episode]) -> int:
     def save(step: Step) -> tuple[str, str] | None:
         if step.screenshot is None:
             return None
@@ -63,11 +68,11 @@ def export_dataset(dataset: str | Path, folder: str | Path) -> int:
     source = Path(dataset)
     if not (source / "manifest.json").is_file():
         raise InputError("no built dataset lies there", where=str(source))
-    root = _empty(folder)
-    paths: dict[str, str] = {}
-    for row in _rows(source, "images", "*"):
-        paths[row["sha256"]] = _save_image(root, row["sha256"], row["image"]["bytes"])[0]
-    return _write(root, _dataset_lines(source, paths))
+    with _whole(folder) as root:
+        paths: dict[str, str] = {}
+        for row in _rows(source, "images", "*"):
+            paths[row["sha256"]] = _save_image(root, row["sha256"], row["image"]["bytes"])[0]
+        return _write(root, _dataset_lines(source, paths))
 
 
 def line_of(episode: Episode, image_of: ImageOf) -> bytes:
@@ -125,12 +130,19 @@ def _stated(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None and value != []}
 
 
-def _empty(folder: str | Path) -> Path:
+@contextmanager
+def _whole(folder: str | Path) -> Iterator[Path]:
+    """Yield a folder to write to, whose contents are in ``folder`` when all is written, and gone after an error."""
     root = Path(folder)
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise InputError("is not empty", where=str(root), hint="name a new folder")
-    root.mkdir(parents=True, exist_ok=True)
-    return root
+    above = root.resolve().parent
+    above.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{root.name}.", dir=above) as beside:
+        yield Path(beside)
+        root.mkdir(exist_ok=True)
+        for path in sorted(Path(beside).iterdir(), key=lambda path: path.name == EPISODES):
+            path.rename(root / path.name)
 
 
 def _save_image(root: Path, sha256: str, data: bytes) -> tuple[str, str]:
@@ -144,13 +156,11 @@ def _save_image(root: Path, sha256: str, data: bytes) -> tuple[str, str]:
 
 
 def _write(root: Path, lines: Iterable[bytes]) -> int:
-    """Write the lines; the file appears under its name when it is whole."""
-    unfinished, count = root / f".{EPISODES}.tmp", 0
-    with unfinished.open("wb") as file:
+    count = 0
+    with (root / EPISODES).open("wb") as file:
         for line in lines:
             file.write(line + b"\n")
             count += 1
-    unfinished.rename(root / EPISODES)
     return count
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from solar_rl import pipeline
@@ -242,6 +243,23 @@ def test_an_export_never_writes_over_anything(tmp_path: Path) -> None:
         write_episodes([], tmp_path)
     with pytest.raises(InputError, match="no built dataset"):
         export_dataset(tmp_path, tmp_path / "new")
+
+
+def test_an_export_that_fails_leaves_nothing_and_can_be_done_again(tmp_path: Path) -> None:
+    config = DatasetConfig(name="round", source=SourceConfig(builder="phone", options={"episodes": 2}))
+    pipeline.build(config, tmp_path / "built")
+    steps = next((tmp_path / "built" / "data" / "steps").iterdir())
+    whole = steps.read_bytes()
+    steps.write_bytes(whole[:100])
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(pa.ArrowInvalid):
+        export_dataset(tmp_path / "built", tmp_path / "lines")
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    steps.write_bytes(whole)
+    (tmp_path / "lines").mkdir()
+    assert export_dataset(tmp_path / "built", tmp_path / "lines") == 2
+    assert sorted(path.name for path in (tmp_path / "lines").iterdir()) == ["episodes.jsonl", "images"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*before, "lines"])
 
 
 # --- the documents -----------------------------------------------------------------------------------
