@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -20,6 +21,8 @@ KEY = ("episode_id", "step_index", "candidate_index")
 _Id = Annotated[int, Field(ge=0, lt=2**31)]
 _Logprob = Annotated[float, Field(allow_inf_nan=False, le=LARGEST_LOGPROB)]
 _CHUNK = 20_000
+_BOM = b"\xef\xbb\xbf"
+_LIST, _HEAD = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{"), 4096
 _SCHEMA: dict[str, Any] = {
     "place": pl.UInt32,
     "episode_id": pl.String,
@@ -57,18 +60,19 @@ DERIVED = frozenset(TABLES["candidates"].names) - Answer.model_fields.keys()
 
 
 def read_answers(path: Path) -> pl.DataFrame:
-    """Read every row, sorted by key; ``place`` is its line from 1, or its parquet row from 0.
+    """Read every row, sorted by key; ``place`` is its line or its place in a list from 1, or its parquet row from 0.
 
     Raises:
-        InputError: No such file, neither JSONL nor parquet, a broken row, an unknown key or column (with a
+        InputError: No such file, neither JSONL, a JSON list nor parquet, a broken row, an unknown key or column (with a
             suggestion), or two rows for one candidate; says where.
     """
     if not path.is_file():
         raise InputError("no such file", where=str(path))
     with path.open("rb") as file:
         packed = file.read(4) == b"PAR1"
-    rows = _parquet_rows(path) if packed else _json_rows(path)
-    word = "row" if packed else "line"
+    listed = not packed and _LIST.match(path.read_bytes()[:_HEAD]) is not None
+    rows = _parquet_rows(path) if packed else _listed_rows(path) if listed else _json_rows(path)
+    word = "row" if packed else "item" if listed else "line"
     chunks = []
     while chunk := [_row(number, data, f"{path}, {word} {number}") for number, data in islice(rows, _CHUNK)]:
         chunks.append(pl.DataFrame(chunk, schema=_SCHEMA, orient="row"))
@@ -183,6 +187,16 @@ def _json_rows(path: Path) -> Iterator[tuple[int, Any]]:
             row = orjson.loads(line)
         except orjson.JSONDecodeError as error:
             raise InputError(f"is no JSON: {error}", where=place) from None
+        yield number, _without_derived(row) if isinstance(row, dict) else row
+
+
+def _listed_rows(path: Path) -> Iterator[tuple[int, Any]]:
+    """Read one JSON list of rows, as ``solar-rl query --format json`` writes it."""
+    try:
+        rows = orjson.loads(path.read_bytes().removeprefix(_BOM))
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"is no JSON: {error}", where=str(path)) from None
+    for number, row in enumerate(rows, start=1):
         yield number, _without_derived(row) if isinstance(row, dict) else row
 
 

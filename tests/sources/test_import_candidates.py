@@ -173,6 +173,18 @@ def test_groups_of_one_and_n_are_adaptive(rows: Rows, bring: Callable[..., Run],
     assert table(tmp_path / "new", "candidates").height == len(some)
 
 
+def test_a_json_list_as_query_writes_it_is_read(base: Path, rows: Rows, tmp_path: Path) -> None:
+    sql = "SELECT episode_id, step_index, candidate_index, completion FROM candidates"
+    assert solar("query", base, sql, "--format", "json", "--out", tmp_path / "ans.json").code == 0
+    assert "import-candidates" in solar("inspect", tmp_path / "ans.json").out
+    run = solar("import-candidates", tmp_path / "ans.json", "--into", base, "--out", tmp_path / "new")
+    assert run.code == 0, run.err
+    assert table(tmp_path / "new", "candidates")["completion"].equals(table(base, "candidates")["completion"])
+    (tmp_path / "ans.json").write_text(json.dumps([rows[0], rows[1] | {"step_index": "x"}]))
+    wrong = solar("import-candidates", tmp_path / "ans.json", "--into", base)
+    assert (wrong.code, "ans.json, item 2: 'step_index'" in wrong.err) == (2, True)
+
+
 # --- nothing is lost ---------------------------------------------------------------------------------
 
 
