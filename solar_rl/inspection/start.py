@@ -50,9 +50,9 @@ def start_yaml(path: Path, builder: str, source: Mapping[str, Any], found: Surve
 def best_format(found: Survey, observation: str) -> tuple[str, list[str]]:
     """Return the output format that can write most of the actions met, and the types that it can't.
 
-    The default format wins a tie.
+    The default format wins a tie, or plain JSON where the screens are no phone's: other formats tell of a phone.
     """
-    default = PromptConfig().format
+    default = PromptConfig().format if set(found.platforms) <= {"android"} else "json"
     names = [default, *(name for name in FORMATS if name != default)]
     prompt = PromptConfig(observation=observation)  # type: ignore[arg-type]
     lacking = {name: _unwritable(name, found, prompt) for name in names}

@@ -262,6 +262,16 @@ def test_the_yaml_takes_a_format_that_can_write_the_actions(
     assert "rejected" not in run.out
 
 
+@pytest.mark.parametrize(
+    ("platform", "format"), [("android", "qwen25vl_mobile_use"), ("desktop", "json"), ("web", "json")]
+)
+def test_only_a_phone_is_told_of_in_a_phones_words(
+    platform: str, format: str, tmp_path: Path, solar: Callable[..., Run]
+) -> None:
+    write(tmp_path / "a.jsonl", episode("a") | {"platform": platform})
+    assert f"format: {format}" in solar("inspect", "a.jsonl").out
+
+
 def test_options_reach_the_builder_and_the_yaml(tmp_path: Path, solar: Callable[..., Run]) -> None:
     (tmp_path / "shots").mkdir()
     write(tmp_path / "a.jsonl", episode("a"))
