@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _EXPLAIN = re.compile(r"\s*EXPLAIN\s+(ANALYZE\s+)?", re.IGNORECASE)
+_FIRST_WORD = re.compile(r"(?:\s|--[^\n]*|/\*.*?\*/)*([A-Za-z_]+)", re.DOTALL)
 _PIVOT = re.compile(r"\s*(UN)?PIVOT\b|\s*(FROM|WITH|SELECT)\b", re.IGNORECASE)
 BATCH_ROWS = 10_000
 
@@ -126,10 +127,16 @@ def _require_reading(con: Connection, sql: str) -> None:
     pivot = kind == duckdb.StatementType.MULTI and _PIVOT.match(sql)
     if kind != duckdb.StatementType.SELECT and not pivot:
         raise InputError(
-            f"this connection only reads, and {kind.name} is no reading statement",
+            f"this connection only reads, and {_first_word(sql)} is no reading statement",
             where="SQL",
             hint="start with SELECT, FROM, WITH, PIVOT, DESCRIBE, SHOW or EXPLAIN",
         )
+
+
+def _first_word(sql: str) -> str:
+    """Name a statement as its writer does: DuckDB calls INSTALL a LOAD."""
+    found = _FIRST_WORD.match(sql)
+    return found[1].upper() if found else "this"
 
 
 def _what_exists(con: Connection, message: str, sql: str) -> str | None:

@@ -184,6 +184,7 @@ def test_views_that_need_no_screenshot_read_no_screenshot(folder, tmp_path):
         ("SELECT count(* FROM steps", "syntax error"),
         ("SELECT 'x'::INTEGER", "Could not convert"),
         ("DROP TABLE x", "DROP is no reading statement"),
+        ("-- a note\n /* one more */ install httpfs", "INSTALL is no reading statement"),
     ],
 )
 def test_a_wrong_query_is_one_line_that_says_what_exists(folder, sql, words):
