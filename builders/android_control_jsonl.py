@@ -31,6 +31,7 @@ class AndroidControlJsonl(JsonlBuilder):
     license = AndroidControl.license
     homepage = AndroidControl.homepage
     citation = AndroidControl.citation
+    known_private = AndroidControl.known_private
 
     @classmethod
     def recognises(cls, path: Path) -> Sign | None:

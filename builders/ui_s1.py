@@ -78,6 +78,7 @@ class UiS1(JsonlBuilder):
     license = "mit"
     homepage = "https://github.com/X-PLUG/MobileAgent/tree/main/UI-S1"
     citation = CITATION + "\n" + AndroidControl.citation
+    known_private = AndroidControl.known_private
     Options = Options
 
     def __init__(self, source: SourceConfig) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from solar_rl.config import Config, SourceConfig, validate_config
+from solar_rl.config.privacy import PrivateKind
 from solar_rl.errors import ConfigError, InputError, SolarError
 from solar_rl.schema import Episode, Reject
 
@@ -54,6 +55,9 @@ class Builder(ABC):
     """Where the source lives, for the card's attribution."""
     citation: ClassVar[str | None] = None
     """BibTeX of the source, for the card."""
+    known_private: ClassVar[Mapping[PrivateKind, str]] = {}
+    """Kinds of private strings that the published data is known to hold, and where: a dataset of it may hold
+    them too, its card says so, and `build --mask` replaces them."""
     needs_path: ClassVar[bool] = True
     """Whether ``source.path`` must name something that exists."""
     Options: ClassVar[type[Config]] = NoOptions

@@ -12,12 +12,13 @@ import hashlib
 import hmac
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from solar_rl.actions import Action
+from solar_rl.config import validate_config
 from solar_rl.config.privacy import PrivacyConfig, PrivateKind
 from solar_rl.errors import ConfigError
 from solar_rl.schema import Alternative, Episode, Reject, Step
@@ -169,6 +170,28 @@ def make_masker(config: PrivacyConfig, seed: int) -> Masker | None:
         found = "holds another key" if key else "is not set"
         raise ConfigError(f"the stand-ins come from key {config.key_id}, and {MASK_KEY} {found}")
     return Masker(key.encode())
+
+
+def allowing(config: PrivacyConfig, known: Mapping[str, Mapping[PrivateKind, str]]) -> PrivacyConfig:
+    """Let texts hold what their sources are known to hold; a reason that the config gives stands.
+
+    Args:
+        config: The ``privacy`` block.
+        known: ``known_private`` of every source, by its name in the mix.
+
+    Raises:
+        ConfigError: A builder names a kind that there isn't.
+
+    >>> allowing(PrivacyConfig(), {"a": {"email": "in goals"}, "b": {}}).allow
+    {'email': 'a: in goals'}
+    """
+    reasons: dict[str, str] = {}
+    for name, kinds in known.items():
+        for kind, why in kinds.items():
+            told = why if len(known) == 1 else f"{name}: {why}"
+            reasons[kind] = f"{reasons[kind]}; {told}" if kind in reasons else told
+    data = config.model_dump() | {"allow": reasons | config.allow}
+    return validate_config(PrivacyConfig, data, where="privacy, with known_private of the builders")
 
 
 def keyed(config: PrivacyConfig) -> PrivacyConfig:

@@ -58,6 +58,10 @@ class AndroidControl(Builder):
     license = "cc-by-4.0"
     homepage = "https://github.com/google-research/google-research/tree/master/android_control"
     citation = CITATION
+    known_private = {
+        "email": "in goals and typed texts of the public release",
+        "phone": "in goals and typed texts of the public release",
+    }
     Options = Options
 
     def __init__(self, source: SourceConfig) -> None:

@@ -52,6 +52,7 @@ class MiniWobBuilder(Builder):
     name = "miniwob"
     license = LICENSE
     homepage = "https://miniwob.farama.org"
+    known_private = dict.fromkeys(("email", "phone"), "made up by the pages, the phone book's at random")
     citation = """@inproceedings{liu2018reinforcement,
   author = {Evan Zheran Liu and Kelvin Guu and Panupong Pasupat and Tianlin Shi and Percy Liang},
   title = {Reinforcement Learning on Web Interfaces using Workflow-Guided Exploration},

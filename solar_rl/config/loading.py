@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from solar_rl.config.base import Config
 from solar_rl.config.dataset import DatasetConfig
 from solar_rl.config.sampler import SAMPLER_TYPES, AnySampler, Sampler
+from solar_rl.config.source import sources_by_name
 from solar_rl.errors import ConfigError
 from solar_rl.yaml_file import parse_scalar, read_yaml
 
@@ -73,8 +74,19 @@ def override(data: dict[str, Any], overrides: Mapping[str, str]) -> None:
         data["sampler"] = {
             name: value for name, value in data.get("sampler", {}).items() if name in known.model_fields
         }
+    _name_sources(data)
     for key, text in overrides.items():
         set_dotted(data, key, text)
+
+
+def _name_sources(data: dict[str, Any]) -> None:
+    """Turn a list of sources into a mapping, so that dotted keys find them by name."""
+    for block in (data, data.get("source")):
+        if isinstance(block, dict) and isinstance(block.get("sources"), list):
+            try:
+                block["sources"] = sources_by_name(block["sources"])
+            except ValueError as error:
+                raise ConfigError(str(error), where="sources") from None
 
 
 def validate_config(

@@ -121,19 +121,7 @@ class SourceConfig(SourceBlock):
     @field_validator("sources", mode="before")
     @classmethod
     def _by_name(cls, value: Any) -> Any:
-        if not isinstance(value, list):
-            return value
-        named: dict[str, Any] = {}
-        for block in value:
-            if not isinstance(block, dict):
-                raise ValueError("expected a source block: builder, path, ...")
-            name = block.get("name") or block.get("builder")
-            if not isinstance(name, str):
-                raise ValueError("a source has neither name nor builder")
-            if name in named:
-                raise ValueError(f"two sources are named '{name}': give each a name of its own")
-            named[name] = {key: item for key, item in block.items() if key != "name"}
-        return named
+        return sources_by_name(value) if isinstance(value, list) else value
 
     @model_validator(mode="before")
     @classmethod
@@ -158,3 +146,22 @@ class SourceConfig(SourceBlock):
         if self.episodes is not None and not any(shares):
             raise ValueError("episodes divides the mix by the sources' shares, and they have none")
         return self
+
+
+def sources_by_name(blocks: list[Any]) -> dict[str, Any]:
+    """Name each of a list of source blocks, by its ``name`` or its builder.
+
+    Raises:
+        ValueError: One is no block, has no name, or has another's.
+    """
+    named: dict[str, Any] = {}
+    for block in blocks:
+        if not isinstance(block, dict):
+            raise ValueError("expected a source block: builder, path, ...")
+        name = block.get("name") or block.get("builder")
+        if not isinstance(name, str):
+            raise ValueError("a source has neither name nor builder")
+        if name in named:
+            raise ValueError(f"two sources are named '{name}': give each a name of its own")
+        named[name] = {key: item for key, item in block.items() if key != "name"}
+    return named

@@ -23,6 +23,7 @@ from solar_rl.pipeline.reuse import Base, reuse_tables
 from solar_rl.pipeline.settle import Settled
 from solar_rl.pipeline.tables import read_notes
 from solar_rl.pipeline.work import WORK, claim, disk_told, locked, named, swap, write_atomically
+from solar_rl.privacy import allowing
 from solar_rl.prompts import settled, tried
 from solar_rl.schema import Reject
 from solar_rl.store.manifest import (
@@ -224,7 +225,7 @@ def plan(config: DatasetConfig, out: Path, *, options: Options | None = None) ->
         told["finished units kept"] = job.units.count()
         told["sampler"] = f"{config.sampler.type}, n = {config.sampler.n}"
         told["workers"] = f"{config.executor.type}, {config.executor.workers}"
-    if config.executor.type == "slurm":
+    if config.executor.type == "slurm" and made.base is None:  # with one, all that is left is done here
         from solar_rl.pipeline.executors import slurm_scripts
 
         told["scripts"] = slurm_scripts(job)
@@ -236,7 +237,9 @@ def prepare(config: DatasetConfig, out: Path, options: Options) -> Prepared:
     builder = load_builder(config.source)
     check_verifier(config.validity)
     get_format(config.prompt.format)  # an unknown format is told before any work starts
-    config = config.model_copy(update={"prompt": tried(settled(config.prompt))})
+    known = {name: part.known_private for name, part in builder.parts().items()}
+    blocks = {"prompt": tried(settled(config.prompt)), "privacy": allowing(config.privacy, known)}
+    config = config.model_copy(update=blocks)
     cache = options.cache or out.resolve().parent / CACHE
     hashes = FileHashes(cache, trust=options.trust_hashes)
     files = hashes.entries(builder.named_files())

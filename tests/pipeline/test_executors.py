@@ -101,6 +101,30 @@ def test_slurm_runs_an_array_for_each_phase_and_puts_the_dataset_together(
     assert "nothing to do" in again.stdout
 
 
+def test_no_option_of_slurm_lacks_its_value(home: Path) -> None:
+    words = ("--out", "there/new", "--executor", "slurm", "--workers", "2", "--dry-run")
+    dry = solar("build", "toy.yaml", "--sampler.n", "2", *words, cwd=home)
+    assert dry.returncode == 0, dry.stderr
+    options = [line for line in dry.stdout.splitlines() if line.startswith("#SBATCH")]
+    assert len(options) > 12
+    assert [line for line in options if "=" not in line or line.endswith(("=", "None"))] == []
+    assert not [line for line in options if "partition" in line or "qos" in line]
+
+
+def test_nothing_is_submitted_where_a_finished_version_gives_what_was_sampled(
+    home: Path, cluster: dict[str, str]
+) -> None:
+    words = ("build", "toy.yaml", "--out", "there", "--from", "here", "--shaping.alignment", "paper")
+    words += ("--executor", "slurm", "--workers", "2")
+    dry = solar(*words, "--dry-run", cwd=home, **cluster)
+    assert "sample: keep" in dry.stdout, dry.stderr
+    assert "sbatch" not in dry.stdout.lower()
+    done = solar(*words, cwd=home, **cluster)
+    assert done.returncode == 0, done.stderr
+    assert list((home / "jobs").iterdir()) == []
+    assert (home / "there" / "manifest.json").is_file()
+
+
 def test_without_slurm_or_with_one_that_refuses_the_error_is_clear(
     home: Path, cluster: dict[str, str]
 ) -> None:
