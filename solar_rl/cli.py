@@ -326,6 +326,8 @@ def judge(
 
 def main(argv: Sequence[str] | None = None) -> Any:
     """Run the command line and exit with the contract's codes."""
+    if (sys.argv[1:] if argv is None else list(argv))[1:2] == [""]:  # Path would take it for this folder
+        _fail(InputError("the first argument is empty", hint="a variable of the shell that isn't set?"))
     try:
         app(argv, exit_on_error=False, print_error=False)
     except CycloptsError as error:

@@ -217,11 +217,10 @@ def _dataset_yaml(dataset: str | None) -> Path:
     path = Path(dataset)
     if path.is_dir() and (path / "dataset.yaml").exists():
         return path / "dataset.yaml"
-    if path.is_dir() and (path / MANIFEST).is_file():
-        hint = "shape, score and import-candidates make a new version of one; diff and validate look at it"
-        raise InputError("is a built dataset, no dataset.yaml", where=dataset, hint=hint)
-    if path.is_dir() and (path.is_absolute() or len(path.parts) != 1):
-        raise InputError("the folder holds no dataset.yaml", where=dataset)
+    if path.is_dir() and path.name != dataset:  # a bare name may be a shipped one's
+        hint = "shape, score and import-candidates make a new version of a dataset that is built"
+        built = (path / MANIFEST).is_file()
+        raise InputError("the folder holds no dataset.yaml", where=dataset, hint=hint if built else None)
     if path.is_file() or path.suffix in {".yaml", ".yml"} or len(path.parts) > 1:
         return path
     return shipped_path("datasets", dataset, "dataset.yaml")

@@ -82,7 +82,7 @@ def locked(out: Path) -> Iterator[None]:
     """Hold the build lock of a dataset folder; it lies beside the folder, never in it.
 
     Raises:
-        InputError: Another build holds it.
+        InputError: Another build holds it, or it can't be made.
     """
     from filelock import FileLock, Timeout
 
@@ -90,6 +90,12 @@ def locked(out: Path) -> Iterator[None]:
     if not os.access(out.parent, os.W_OK):
         raise InputError("the folder can't be written to", where=str(out.parent), hint="use --out")
     lock_path = out.parent / f".{out.name}.lock"
+    try:
+        lock_path.touch()  # filelock takes a lock that can't be made for one that another process holds
+    except OSError as error:
+        raise InputError(
+            f"the folder can't be written to: {error.strerror}", where=str(out.parent), hint="use --out"
+        ) from None
     lock = FileLock(lock_path, timeout=0)
     owner = lock_path.with_suffix(".pid")
     try:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from solar_rl.builder import Builder
 
 MANIFEST = "manifest.json"
+_BROKEN = "bring the file back, or delete it and build again: without it the folder is an unfinished build"
 _SOURCES = {".py", ".sql", ".jinja", ".j2", ".css"}
 LIBRARIES = ("datasets", "duckdb", "numpy", "pillow", "polars", "pyarrow", "pydantic", "rapidfuzz")
 """Libraries whose versions can change a byte of what is written."""
@@ -254,11 +255,11 @@ def require_whole(folder: str | Path) -> Manifest:
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Write a whole text file or nothing: temporary name, fsync, rename."""
+    """Write a whole text file or nothing: temporary name, fsync, rename. NUL, which no text may hold, is shown."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.tmp")
     with temporary.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
+        file.write(text.replace("\0", "\ufffd"))
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
@@ -300,8 +301,10 @@ def read_manifest(folder: str | Path) -> Manifest:
             )
         return Manifest.model_validate(data)
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"manifest.json is no JSON: {error}", where=str(path)) from error
+        raise InputError(f"manifest.json is no JSON: {error}", where=str(path), hint=_BROKEN) from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"manifest.json is wrong at '{key}': {first['msg']}", where=str(path)) from error
+        raise InputError(
+            f"manifest.json is wrong at '{key}': {first['msg']}", where=str(path), hint=_BROKEN
+        ) from error

@@ -168,6 +168,10 @@ def test_validate_fails_with_exit_1_when_a_reward_was_edited(home: Path, tmp_pat
         (("buld",), 'Did you mean "build"?'),
         (("build", "toy.yaml", "--walkers", "2"), "command line: unknown key 'walkers'"),
         (("build", "toy.yaml", "--out", "toy.yaml/sub"), "toy.yaml"),
+        (("build", "./toy-1.0.0"), "holds no dataset.yaml (shape, score"),
+        (("build", "/"), "/: the folder holds no dataset.yaml"),
+        (("query", "", "SELECT 1"), "the first argument is empty"),
+        (("inspect", ""), "the first argument is empty"),
         (
             ("query", "toy-1.0.0", "SELECT 1", "--format", "csv", "--out", "nodir/q.csv"),
             "No such file or directory",

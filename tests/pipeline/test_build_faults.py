@@ -17,6 +17,7 @@ from solar_rl import pipeline
 from solar_rl.actions import Action
 from solar_rl.builder import Builder
 from solar_rl.errors import InputError
+from solar_rl.pipeline.work import locked
 from solar_rl.schema import Episode, Reject, Step
 
 HERE = Path(__file__).parent
@@ -88,6 +89,22 @@ def test_a_read_only_folder_is_told_before_any_work(tmp_path: Path, monkeypatch:
     with pytest.raises(InputError, match="can't be written to"):
         pipeline.build(config(), folder / "ds")
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs Linux")
+def test_a_place_where_no_lock_can_be_made_is_told_as_that() -> None:
+    with pytest.raises(InputError, match="can't be written to"), locked(Path("/proc/none-of-ours")):
+        pass
+
+
+def test_a_broken_manifest_in_the_folder_says_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "manifest.json").write_text("{")
+    with pytest.raises(InputError, match="no JSON") as caught:
+        pipeline.build(config(), tmp_path / "out")
+    assert "delete it and build again" in str(caught.value)
+    (tmp_path / "out" / "manifest.json").unlink()
+    assert pipeline.build(config(), tmp_path / "out").changed
 
 
 def test_a_source_file_that_vanished_is_told_and_the_build_goes_on_when_it_is_back(tmp_path: Path) -> None:
