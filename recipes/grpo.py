@@ -33,7 +33,7 @@ from solar_rl.train.fresh import FreshGRPOTrainer, let_generate
 from solar_rl.train.fresh_data import load_fresh
 from solar_rl.train.health import FRESH_RULES, RULES, HealthCallback, with_limits
 from solar_rl.train.images import remember_images
-from solar_rl.train.recipe import load_start, read_recipe
+from solar_rl.train.recipe import load_start, read_recipe, told_recipe
 from solar_rl.train.resume import IdentityCallback, check_checkpoint, find_checkpoint, recipe_identity
 from solar_rl.train.saving import save_policy
 from solar_rl.train.trainer import ReplayGRPOTrainer
@@ -147,7 +147,7 @@ def main() -> None:
         check_checkpoint(checkpoint, identity, span, config.gradient_accumulation_steps)
 
     # 3. The policy, with the image sizes that the sampler saw. The trainer puts it on its device.
-    policy = load_start(config, model_config, data.prompt)
+    policy = load_start(solar, config, model_config, data.prompt)
     images = None
     if policy.processor is not None:
         images = remember_images(policy.processor.image_processor, solar.image_cache_mb * 2**20)
@@ -177,8 +177,9 @@ def main() -> None:
     notes |= {"off_policy": solar.off_policy, "dataset": data.name, "groups": data.counts}
     health = HealthCallback(rules, solar.collapse, solar.collapse_patience)
     notes |= {"anchors": data.anchors, "warnings": health.found}
+    parts = (solar, config, model_config)
     notes |= made_by(
-        solar.dataset, model_config.model_name_or_path, solar, config, model_config, revision=solar.revision
+        solar.dataset, model_config.model_name_or_path, *parts, revision=solar.revision, **told_recipe()
     )
     record = RecordCallback(trainer, data, policy, solar.margin_groups, solar.margin_every, notes)
     for callback in (health, IdentityCallback(trainer, identity), record):

@@ -23,7 +23,7 @@ from trl import ModelConfig, SFTConfig, get_peft_config
 from solar_rl.errors import SolarError
 from solar_rl.store.provenance import made_by
 from solar_rl.train.arguments import RunArguments
-from solar_rl.train.recipe import load_start, read_recipe
+from solar_rl.train.recipe import load_start, read_recipe, told_recipe
 from solar_rl.train.resume import IdentityCallback, check_checkpoint, find_checkpoint, recipe_identity
 from solar_rl.train.saving import save_policy
 from solar_rl.train.sft import DemonstrationTrainer, SftRecord, load_demonstrations
@@ -62,7 +62,7 @@ def main() -> None:
         check_checkpoint(checkpoint, identity)
 
     # 3. The policy, with the image sizes that the sampler saw. The trainer puts it on its device.
-    policy = load_start(config, model_config, data.contexts.prompt)
+    policy = load_start(solar, config, model_config, data.contexts.prompt)
 
     # 4. The trainer: TRL's, with the loss on the answers alone.
     trainer = DemonstrationTrainer(
@@ -74,8 +74,9 @@ def main() -> None:
         peft_config=get_peft_config(model_config),
     )
     notes = {"trainer": "sft", "dataset": data.name}
+    parts = (solar, config, model_config)
     notes |= made_by(
-        solar.dataset, model_config.model_name_or_path, solar, config, model_config, revision=solar.revision
+        solar.dataset, model_config.model_name_or_path, *parts, revision=solar.revision, **told_recipe()
     )
     for callback in (IdentityCallback(trainer, identity), SftRecord(data.counts, notes)):
         trainer.add_callback(callback)

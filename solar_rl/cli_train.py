@@ -29,7 +29,7 @@ def train(
 
     Example: `solar-rl train phone_cpu/stage1_atomic --dataset runs/phone-1.0.0 --max_steps 10`
 
-    Example: `solar-rl train qwen2_5_vl_7b/stage1_atomic --accelerate fsdp2 --processes 32 --dry-run`
+    Example: `solar-rl train qwen2_5_vl_7b/stage1_atomic --dataset runs/solar_mix-1.0.0 --accelerate fsdp2`
 
     Example: `solar-rl train qwen2_5_vl_7b/stage1_atomic --plan --processes 8 --gradient_accumulation_steps 32`
 
@@ -44,8 +44,8 @@ def train(
         host: HOST:PORT of the first machine.
         dry_run: Print the command, and don't run it.
         plan: Print how much memory a GPU needs, by arithmetic, and don't run anything.
-        context: With --plan, tokens of prompt and answer (default: by the dataset's pixel limit, else the
-            paper's 6,144).
+        context: With --plan, tokens of prompt and answer (default: by the pixel limit of the dataset or, before
+            it is built, of the recipe; else the paper's 6,144).
         json: With --plan, print JSON.
     """
     if plan:

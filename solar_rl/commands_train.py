@@ -12,7 +12,7 @@ import polars as pl
 from solar_rl.commands import print_table
 from solar_rl.errors import ConfigError
 from solar_rl.train.keys import read_settings, whole
-from solar_rl.train.launch import find_recipe
+from solar_rl.train.launch import check_policy_name, find_recipe
 from solar_rl.train.memory import (
     CARDS,
     GB,
@@ -35,7 +35,8 @@ def plan(
         recipe: A recipe YAML, or the name of a shipped one.
         extra: Overrides as command-line words.
         processes: Number of GPUs (default: as many as the recipe's own accumulation needs).
-        context: Tokens of prompt and answer (default: by the dataset's pixel limit, else the paper's).
+        context: Tokens of prompt and answer (default: by the dataset's pixel limit, or the recipe's, else the
+            paper's).
         as_json: Print JSON.
 
     Raises:
@@ -45,6 +46,7 @@ def plan(
 
     settings = read_settings(find_recipe(recipe), extra)
     model = first_model(settings)
+    check_policy_name(model)
     shape = read_shape(model, settings)
     tokens, screens = context_of(settings) if context is None else (context, None)
     job = read_job(settings, shape, tokens, screens)

@@ -73,6 +73,7 @@ def render_checkpoint_card(folder: Path, name: str, reports: Sequence[Path] = ()
     text = environment.get_template(TEMPLATE).render(
         front=yaml.safe_dump(_front(folder, made), sort_keys=False, allow_unicode=True),
         name=name,
+        repo=name if _HUB_ID.fullmatch(name) else "OWNER/NAME",
         known=bool(made),
         steps=record.get("steps"),
         start=f"`{(made.get('starts_from') or {}).get('model', 'a model that is not recorded')}`",
@@ -187,8 +188,9 @@ def _made(made: Mapping[str, Any], record: Mapping[str, Any]) -> Iterator[tuple[
     chosen |= {
         k: recipe[k] for k in ("expert_anchor", "mode", "learning_rate", "seed", "use_peft") if k in recipe
     }
-    if chosen:
-        yield "recipe", ", ".join(f"{key} {value}" for key, value in chosen.items())
+    named = [f"`{made['recipe_name']}`"] if made.get("recipe_name") else []
+    if named or chosen:
+        yield "recipe", ", ".join(named + [f"{key} {value}" for key, value in chosen.items()])
     if code := made.get("code"):
         yield "code", ", ".join(f"{name} {value}" for name, value in code.items())
     start = made.get("starts_from") or {}
@@ -202,7 +204,8 @@ def _made(made: Mapping[str, Any], record: Mapping[str, Any]) -> Iterator[tuple[
         told = _told_dataset(before, {})
         credit = (before.get("recipe") or {}).get("credit", "solar")
         start = before.get("starts_from") or {}
-        yield "which was made", f"on {told}, credit {credit}, from `{start.get('model')}`"
+        by = f" by `{before['recipe_name']}`" if before.get("recipe_name") else ""
+        yield "which was made", f"{by} on {told}, credit {credit}, from `{start.get('model')}`".lstrip()
         before = start.get(KEY)
 
 

@@ -7,7 +7,7 @@ A trainer puts ``made_by`` into its record (training.json), and the model card (
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -35,7 +35,12 @@ _SECRET = ("token", "api_key", "password", "secret")
 
 
 def made_by(
-    dataset: str | Path, model: str, *parts: Any, revision: str | None = None
+    dataset: str | Path,
+    model: str,
+    *parts: Any,
+    revision: str | None = None,
+    recipe: str | None = None,
+    written: Collection[str] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Describe a training run, for its record.
 
@@ -44,9 +49,13 @@ def made_by(
         model: What training starts from: a folder or an id on the Hub.
         parts: The recipe's dataclasses (our arguments, TRL's config, TRL's model config).
         revision: Tag, branch or commit of a dataset on the Hub.
+        recipe: Name of the recipe.
+        written: Fields that its file or the command line sets (default: all that differ from their defaults,
+            those that a dataclass fills in itself among them).
 
     Returns:
-        ``{"made_by": ...}``: dataset, prompt, recipe (fields that differ from their defaults), code, starts_from.
+        ``{"made_by": ...}``: dataset, prompt, recipe_name, recipe (fields that differ from their defaults), code,
+        starts_from.
 
     Raises:
         InputError: No such dataset.
@@ -54,7 +63,13 @@ def made_by(
     found = {
         "dataset": _dataset(source := open_dataset(dataset, revision)),
         "prompt": source.manifest.config.get("prompt", {}),
-        "recipe": {name: value for part in parts for name, value in changed_fields(part).items()},
+        "recipe_name": recipe,
+        "recipe": {
+            name: value
+            for part in parts
+            for name, value in changed_fields(part).items()
+            if written is None or name in written
+        },
         "code": code_versions() | _libraries(),
         "starts_from": _start(model),
     }

@@ -20,6 +20,12 @@ class RunArguments:
         default=None,
         metadata={"help": "Stop unless datasets of this solar-rl have this schema version (docs/schema.md)."},
     )
+    dataset_max_pixels: int | None = field(
+        default=None,
+        metadata={
+            "help": "Stop where the dataset's prompt.max_pixels is larger: the recipe's memory is reckoned with this."
+        },
+    )
     processes: int | None = field(
         default=None, metadata={"help": "Stop unless exactly so many processes run."}
     )

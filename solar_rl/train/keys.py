@@ -131,11 +131,13 @@ def read_settings(path: Path | None, extra: Sequence[str]) -> dict[str, Any]:
             is no ``--key value``, or the recipe is for another schema version.
     """
     written = read_yaml(path) if path else {}
-    given = parse_overrides(extra)
+    words = _gathered(extra)
+    given = _joined(words)
     trainer = str(given.get("trainer", written.get("trainer", "grpo")))
     if trainer not in SCRIPTS:
         raise ConfigError(f"'trainer' is '{trainer}', expected one of {', '.join(SCRIPTS)}", where=str(path))
     fields = known_fields(trainer)
+    _refuse_stray_words(fields, words)
     for found, where in ((written, str(path)), (given, "command line")):
         for key, value in found.items():
             _check_setting(fields, key, value, where)
@@ -178,6 +180,15 @@ def parse_overrides(words: Sequence[str]) -> dict[str, str]:
     >>> parse_overrides(["--max-steps", "10", "--credit=sparse", "--use_cpu"])
     {'max_steps': '10', 'credit': 'sparse', 'use_cpu': 'true'}
     """
+    return _joined(_gathered(words))
+
+
+def _joined(words: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    return {key: " ".join(values) if values else "true" for key, values in words.items()}
+
+
+def _gathered(words: Sequence[str]) -> dict[str, list[str]]:
+    """Return the words that follow each key."""
     found: dict[str, list[str]] = {}
     values: list[str] | None = None
     for word in words:
@@ -188,7 +199,16 @@ def parse_overrides(words: Sequence[str]) -> dict[str, str]:
             raise ConfigError(f"'{word}' belongs to no key", where="command line", hint="write --key value")
         else:
             values.append(word)
-    return {key: " ".join(words) if words else "true" for key, words in found.items()}
+    return found
+
+
+def _refuse_stray_words(fields: Mapping[str, Field], words: Mapping[str, Sequence[str]]) -> None:
+    """Refuse a second word behind a key that takes one value: it would be glued to the first, or lost."""
+    for key, values in words.items():
+        several = key not in fields or "list" in fields[key].kind.lower()
+        if len(values) > 1 and not several:
+            hint = f"--{key} takes one value: quote it if it holds spaces"
+            raise ConfigError(f"'{values[1]}' belongs to no key", where="command line", hint=hint)
 
 
 def is_true(value: object) -> bool:

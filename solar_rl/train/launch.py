@@ -21,6 +21,7 @@ from typing import Any
 from solar_rl.errors import ConfigError, InputError, MissingExtra
 from solar_rl.shipped import shipped_path
 from solar_rl.store.hub import parse_repo
+from solar_rl.store.manifest import MANIFEST, read_manifest
 from solar_rl.train.keys import SCRIPTS, is_true, read_settings, whole
 from solar_rl.yaml_file import read_yaml
 
@@ -247,8 +248,17 @@ def check_inputs(settings: Mapping[str, Any], where: str) -> None:
     for key in ("dataset", "model_name_or_path"):
         if not settings.get(key):
             raise ConfigError(f"key '{key}' is missing", where=where, hint=f"add --{key} FOLDER")
-    dataset, policy = str(settings["dataset"]), str(settings["model_name_or_path"])
-    _check_dataset(dataset, settings.get("revision"))
+    _check_dataset(str(settings["dataset"]), settings.get("revision"))
+    _check_pixels(settings)
+    check_policy_name(str(settings["model_name_or_path"]))
+
+
+def check_policy_name(policy: str) -> None:
+    """Make sure that a policy is a folder, or has the shape of an id on the Hub.
+
+    Raises:
+        InputError: It is neither; where a shipped recipe or the demo makes it, the hint names that.
+    """
     folder = Path(policy)
     if folder.is_dir() or (not folder.exists() and _HUB_ID.fullmatch(policy)):
         return
@@ -256,6 +266,8 @@ def check_inputs(settings: Mapping[str, Any], where: str) -> None:
     hint = "a later stage starts from an earlier one's output_dir: run that first"
     if earlier:
         hint = f"it is what this makes, so run it first: solar-rl train {earlier}"
+    elif folder.parts[:1] == ("demo",):
+        hint = "the demo makes it: make demo, or solar-rl demo --out demo"
     raise InputError(
         "no such policy folder", where=policy, hint=f"{hint}, or name another folder, or ORG/NAME on the Hub"
     )
@@ -274,6 +286,32 @@ def _check_dataset(dataset: str, revision: object) -> None:
         )
     if str(revision or "none").lower() not in ("none", "null"):
         raise InputError("revision goes with a dataset of the Hub, not with a folder", where=dataset)
+
+
+def _check_pixels(settings: Mapping[str, Any]) -> None:
+    dataset, limit = str(settings["dataset"]), str(settings.get("dataset_max_pixels", "none"))
+    if Path(dataset, MANIFEST).is_file() and limit.lower() not in ("none", "null"):
+        check_pixels(read_manifest(Path(dataset)).config["prompt"]["max_pixels"], int(limit), dataset)
+
+
+def check_pixels(found: int, limit: int | None, dataset: str) -> None:
+    """Refuse a dataset of larger screenshots than a recipe's memory is reckoned with.
+
+    Args:
+        found: The dataset's ``prompt.max_pixels``.
+        limit: The recipe's ``dataset_max_pixels``; None: any.
+        dataset: How errors name the dataset.
+
+    Raises:
+        InputError: They are larger.
+    """
+    if limit is not None and found > limit:
+        raise InputError(
+            f"prompt.max_pixels of the dataset is {found}, and dataset_max_pixels {limit}",
+            where=dataset,
+            hint=f"build it with --prompt.max_pixels {limit}, or say --dataset_max_pixels {found} where the GPU holds it "
+            "(--plan)",
+        )
 
 
 def maker_of(folder: str) -> str | None:
@@ -352,16 +390,3 @@ def _gpu_count() -> int:
     import torch
 
     return int(torch.cuda.device_count())
-
-
-def default_output(words: Sequence[str]) -> str:
-    """Return where a run goes that names no output_dir: ``runs`` and the recipe's folder and name.
-
-    >>> default_output(["grpo.py", "--config", "recipes/phone_cpu/log_step.yaml"])
-    'runs/phone_cpu/log_step'
-    """
-    words = list(words)
-    if "--config" not in words[:-1]:
-        return "runs/grpo"
-    path = Path(words[words.index("--config") + 1]).absolute()
-    return f"runs/{path.parent.name}/{path.stem}"

@@ -123,11 +123,15 @@ class Job:
 def context_of(settings: Mapping[str, Any]) -> tuple[int, int | None]:
     """Return the tokens of a row, and of its screenshots, at the most.
 
-    They follow from the dataset's pixel limit; where there is no dataset yet, the paper's figure stands.
+    They follow from the dataset's pixel limit; where there is no dataset yet, from the one that the recipe sets,
+    with one screenshot a prompt, or else the paper's figure stands.
     """
     folder = Path(str(settings.get("dataset", "")))
     if not (folder / MANIFEST).is_file():
-        return PAPER_CONTEXT, None
+        if str(settings.get("dataset_max_pixels", "none")).lower() in ("none", "null"):
+            return PAPER_CONTEXT, None
+        screens = int(settings["dataset_max_pixels"]) // _PIXELS
+        return screens + _TEXT + _answer(settings), screens
     prompt = read_manifest(folder).config["prompt"]
     screens = 0
     if prompt["observation"] != "text":

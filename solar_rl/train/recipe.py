@@ -12,7 +12,9 @@ from transformers.utils import logging as transformers_logging
 from solar_rl.config import PromptConfig
 from solar_rl.errors import ConfigError, InputError
 from solar_rl.policy import Policy, load_policy
-from solar_rl.train.launch import check_arguments, default_output
+from solar_rl.train.arguments import RunArguments
+from solar_rl.train.launch import check_arguments, check_pixels
+from solar_rl.train.naming import default_output, recipe_name
 
 TrlParser: Any = trl.TrlParser  # type: ignore[attr-defined]
 
@@ -50,14 +52,25 @@ def read_recipe(classes: Sequence[type], words: Sequence[str] | None = None) -> 
     return solar, config, model
 
 
-def load_start(config: Any, model: Any, prompt: PromptConfig) -> Policy:
+def told_recipe() -> dict[str, Any]:
+    """Return what the record says of the recipe that this script was started with: its name, the keys it sets."""
+    words = sys.argv[1:]
+    return {"recipe": recipe_name(words), "written": check_arguments(words).keys()}
+
+
+def load_start(solar: RunArguments, config: Any, model: Any, prompt: PromptConfig) -> Policy:
     """Load the policy that training starts from, on the CPU: the trainer puts it on its device.
 
     Args:
+        solar: Our arguments.
         config: TRL's GRPOConfig or SFTConfig.
         model: TRL's ModelConfig.
         prompt: The dataset's prompt block, for the image sizes that its sampler saw.
+
+    Raises:
+        InputError: Those are larger than the recipe allows.
     """
+    check_pixels(prompt.max_pixels, solar.dataset_max_pixels, solar.dataset)
     return load_policy(
         model.model_name_or_path,
         dtype=model.dtype if model.dtype not in (None, "auto") else "float32",

@@ -75,6 +75,23 @@ def test_the_card_names_dataset_recipe_code_and_base(run, built):
     assert figure(24) + " updates from" in card
 
 
+def test_the_recipe_is_named_with_what_it_sets_and_nothing_that_a_dataclass_fills_in(run, built):
+    recipe = Recipe(str(built), "step_local", learning_rate=1e-5, templates=["filled in"])
+    said = {"recipe": "phone_cpu/baseline_step_local", "written": {"credit", "dataset", "hub_token", "seed"}}
+    made = made_by(built, "Qwen/Qwen2.5-VL-7B-Instruct", recipe, **said)["made_by"]
+    assert (made["recipe_name"], made["recipe"]) == (
+        "phone_cpu/baseline_step_local",
+        {"credit": "step_local"},
+    )
+    record = json.loads((run / "training.json").read_text()) | {"made_by": made}
+    (run / "training.json").write_text(json.dumps(record))
+    card = render_checkpoint_card(run, REPO)
+    assert "| recipe | `phone_cpu/baseline_step_local`, credit step_local" in card
+    assert "templates" not in card
+    assert f"hf download {REPO} --local-dir" in card
+    assert "hf download OWNER/NAME" in render_checkpoint_card(run, "policy")
+
+
 def test_a_later_stage_names_the_stages_before_it(run, built, tmp_path):
     later = leave_run(tmp_path / "stage2", built, start=str(run), credit="solar")
     card = render_checkpoint_card(later, "policy")

@@ -24,6 +24,7 @@ from solar_rl.train.launch import (
     launch,
     make_command,
 )
+from solar_rl.train.naming import recipe_name
 
 pytestmark = pytest.mark.train
 
@@ -63,6 +64,41 @@ def test_an_unknown_override_is_answered_with_the_nearest(recipe):
 def test_a_stray_word_is_refused():
     with pytest.raises(ConfigError, match="'10' belongs to no key"):
         parse_overrides(["10", "--max_steps"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--max_steps", "2", "foo"],
+        ["--credit=sparse", "foo"],
+        ["--use_cpu", "true", "foo"],
+        ["--off_policy", "behaviour", "foo", "bar", "--max_steps", "2"],
+        ["--output_dir", "a b", "foo"],
+    ],
+)
+def test_a_second_word_behind_a_key_that_takes_one_is_refused(recipe, words):
+    with pytest.raises(ConfigError, match=r"command line: 'foo' belongs to no key .*takes one value"):
+        read_settings(recipe, words)
+
+
+def test_a_key_that_takes_several_words_keeps_them(recipe):
+    settings = read_settings(recipe, ["--lora_target_modules", "q_proj", "v_proj", "--output_dir", "a b"])
+    assert (settings["lora_target_modules"], settings["output_dir"]) == ("q_proj v_proj", "a b")
+
+
+def test_screenshots_larger_than_a_recipe_is_reckoned_with_are_refused(recipe):
+    with pytest.raises(
+        InputError, match=r"prompt.max_pixels of the dataset is 25088.*--prompt.max_pixels 25087"
+    ):
+        launch(recipe, ["--dataset_max_pixels", "25087"], dry_run=True)
+    for words in (["--dataset_max_pixels", "25088"], ["--dataset_max_pixels", "none"], []):
+        assert launch(recipe, words, dry_run=True) == 0
+
+
+def test_a_recipe_is_named_as_shipped_or_by_its_file(recipe):
+    assert recipe_name(["--config", str(PHONE / "log_step.yaml"), "--max_steps", "2"]) == "phone_cpu/log_step"
+    assert recipe_name(["--config", str(recipe)]) == "mine.yaml"
+    assert recipe_name(["--max_steps", "2"]) is None
 
 
 def test_a_missing_dataset_is_refused_with_what_to_do(recipe):

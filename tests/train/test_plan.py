@@ -8,7 +8,7 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 
-from solar_rl.errors import ConfigError
+from solar_rl.errors import ConfigError, InputError
 from solar_rl.policy import load_policy
 from solar_rl.shipped import shipped_path
 from solar_rl.train.keys import read_settings
@@ -224,6 +224,31 @@ def test_the_context_follows_from_the_datasets_pixels(dataset):
         screens,
     )
     assert context_of({"dataset": "./nowhere"}) == (6144, None)
+    limited = {"dataset": "./nowhere", "dataset_max_pixels": 28 * 28 * 1280, "max_completion_length": 256}
+    assert context_of(limited) == (1280 + 600 + 256, 1280)
+    assert context_of(limited | {"dataset": str(dataset.folder)})[1] == screens, "what is there tells more"
+
+
+@pytest.mark.parametrize("name", ["stage1_atomic_lora_24gb", "stage2_trajectory_lora_24gb"])
+def test_a_recipe_is_planned_with_its_own_pixels_before_its_dataset_is_there(
+    name, capsys, tmp_path, monkeypatch
+):
+    from solar_rl.commands_train import plan
+
+    monkeypatch.chdir(tmp_path)
+    plan(f"qwen2_5_vl_7b/{name}", [], processes=None, context=None, as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert (found["job"]["context"], found["bytes"][0]["fits"]) == (2136, 24)
+
+
+def test_a_plan_without_the_policy_folder_says_what_makes_it(tmp_path, monkeypatch):
+    from solar_rl.commands_train import plan
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        InputError, match=r"demo/policy: no such policy folder \(the demo makes it: make demo"
+    ):
+        plan("phone_cpu/stage1_atomic", [], processes=None, context=None, as_json=False)
 
 
 def test_the_plan_is_printed_without_dataset_or_weights(capsys):

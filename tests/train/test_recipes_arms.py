@@ -7,7 +7,8 @@ import yaml
 
 from solar_rl.shipped import shipped_path
 from solar_rl.train.keys import SCRIPTS, read_settings
-from solar_rl.train.launch import check_rows, default_output, recipe_names
+from solar_rl.train.launch import check_rows, recipe_names
+from solar_rl.train.naming import default_output
 
 pytestmark = pytest.mark.train
 
