@@ -269,6 +269,8 @@ def print_one(found: Evaluation) -> None:
         ", ".join(f"{found.counts[name]:,} {name}" for name in ("judged", "dropped", "missing", "episodes"))
         + "\n"
     )
+    if found.caveat:
+        print(f"note: {found.caveat}\n")
     meanings = pl.Series("meaning", [MEANINGS[name] for name in found.metrics["metric"]])
     print_table(found.metrics.with_columns(meanings), title=f"{title}: metrics")
     for name, table in found.by.items():
@@ -305,6 +307,8 @@ def print_comparison(cases: Cases, evaluations: Sequence[Evaluation]) -> None:
     print("sources:")
     for each in evaluations:
         print(f"  {each.protocol}: {each.source}")
+        if each.caveat:
+            print(f"    note: {each.caveat}")
     print("\ncases on which the protocols disagree most:")
     for case in disagreements(cases, evaluations, limit=SHOWN_CASES).iter_rows(named=True):
         print(

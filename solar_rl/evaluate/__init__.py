@@ -15,6 +15,7 @@ from solar_rl.columns import candidates_frame, label_columns
 from solar_rl.config import ValidityConfig
 from solar_rl.errors import InputError
 from solar_rl.evaluate.buckets import bucket
+from solar_rl.evaluate.caveats import caveat
 from solar_rl.evaluate.metrics import EPISODE_METRICS, STEP_METRICS, measure
 from solar_rl.evaluate.verdicts import judge, source_of
 from solar_rl.schema import Candidate
@@ -42,6 +43,7 @@ class Evaluation:
         metrics: metric, value, low, high, of.
         by: The same by action type, app and bucket.
         verdicts: One row per judged or dropped step: key, verdict and the protocol's evidence.
+        caveat: What to know before quoting it, where that hangs on the data.
     """
 
     protocol: str
@@ -51,6 +53,7 @@ class Evaluation:
     metrics: pl.DataFrame
     by: dict[str, pl.DataFrame]
     verdicts: pl.DataFrame
+    caveat: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything but the verdicts as plain values."""
@@ -58,6 +61,7 @@ class Evaluation:
             "protocol": self.protocol,
             "source": self.source,
             "bucket_rule": self.bucket_rule,
+            "caveat": self.caveat,
             "counts": self.counts,
             "metrics": {row.pop("metric"): row for row in self.metrics.to_dicts()},
             "by": {name: table.to_dicts() for name, table in self.by.items()},
@@ -173,6 +177,7 @@ def evaluate(
         verdicts.filter(~pl.col("absent") | (cases.missing == "wrong")).drop(
             "action_type", "app", "absent", "bucket"
         ),
+        caveat(protocol, cases.rows.join(judged, on=KEY, how="semi", maintain_order="left")),
     )
 
 
