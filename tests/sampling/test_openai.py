@@ -13,6 +13,7 @@ from demonstration import make_episode, make_requests
 from solar_rl.config import DatasetConfig, OpenAISampler, PromptConfig, validate_config
 from solar_rl.errors import ConfigError, InputError
 from solar_rl.sampling import make_sampler
+from solar_rl.sampling.concurrent import AHEAD
 
 READS = PromptConfig(format="json", observation="text")
 SEES = PromptConfig(format="json", min_pixels=784, max_pixels=784 * 8)
