@@ -23,6 +23,7 @@ from solar_rl.store.manifest import (
     make_build_id,
     read_manifest,
     write_manifest,
+    write_text,
 )
 
 
@@ -273,3 +274,9 @@ def test_long_tables_are_cut_and_say_so():
     assert text.endswith("And 5 more rows.")
     assert figure("<tool_call>\n|") == "&lt;tool_call> \\|"
     assert figure(True) == "True"
+
+
+def test_no_text_file_holds_nul(tmp_path):
+    """A goal may hold one; a page with it would be a binary file to grep, git and the Hub."""
+    path = write_text(tmp_path / "report.html", "<p>Set an\0 alarm</p>")
+    assert path.read_text(encoding="utf-8") == "<p>Set an\ufffd alarm</p>"
