@@ -21,6 +21,8 @@ from solar_rl.reconstruct import Bools, Floats, Ints, Runs, Trajectories, divide
 CREDITS = ("solar", "atomic", "step_local", "sparse", "sparse_rtraj", "ui_s1")
 WEIGHTS = ("none", "std", "log_success")
 STEP_CREDITS = ("solar", "atomic", "step_local")
+ADAPTIVE_CREDITS = ("step_local", "atomic")
+"""Credits that need no whole trajectories, which adaptive sampling doesn't give (method.md, section 4b)."""
 """Credits whose groups are the candidates of one step, so that a share of valid ones weighs the step."""
 
 NO_SPREAD = 1e-12
@@ -112,7 +114,7 @@ def credit(
 
     Source: method.md, sections 4b and 5; ``sparse`` is the paper's baseline, ``ui_s1`` follows UI-S1.
     """
-    _require_known(credit, weight, weight_floor)
+    require_credit(credit, weight, weight_floor)
     if credit in STEP_CREDITS:
         credited = _credit_steps(rewards, credit, weight, weight_floor)
     elif credit == "ui_s1":
@@ -143,7 +145,18 @@ class _Credited(NamedTuple):
     flat: Bools
 
 
-def _require_known(credit: str, weight: str, weight_floor: float | None) -> None:
+def require_credit(credit: str, weight: str, floor: float | None = None, *, adaptive: bool = False) -> None:
+    """Make sure that a credit, a weight and a way of sampling go together; no candidate is needed for that.
+
+    Args:
+        credit: One of ``CREDITS``.
+        weight: One of ``WEIGHTS``.
+        floor: Smallest share of valid candidates that log_success divides by.
+        adaptive: Whether candidates are sampled adaptively.
+
+    Raises:
+        ConfigError: They don't.
+    """
     for key, value, known in (("credit", credit, CREDITS), ("advantage_weight", weight, WEIGHTS)):
         if value not in known:
             raise ConfigError(f"{key} is {value!r}, expected one of {', '.join(known)}")
@@ -153,8 +166,13 @@ def _require_known(credit: str, weight: str, weight_floor: float | None) -> None
             "span a trajectory",
             hint=f"use credit: {', '.join(STEP_CREDITS)}, or advantage_weight: none or std",
         )
-    if weight_floor is not None and not 0 < weight_floor <= 1:
-        raise ConfigError(f"weight_floor is {weight_floor}, expected a share above 0 and at most 1")
+    if floor is not None and not 0 < floor <= 1:
+        raise ConfigError(f"weight_floor is {floor}, expected a share above 0 and at most 1")
+    if adaptive and credit not in ADAPTIVE_CREDITS:
+        raise ConfigError(
+            f"credit: {credit} needs whole trajectories, and adaptive sampling leaves groups of one candidate",
+            hint=f"use credit: {' or '.join(ADAPTIVE_CREDITS)}",
+        )
 
 
 def _credit_steps(rewards: pl.DataFrame, credit: str, weight: str, floor: float | None) -> _Credited:

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from solar_rl.advantage import require_credit
 from solar_rl.config import DatasetConfig, load_dataset_config, validate_config
 from solar_rl.config.source import MIX
 from solar_rl.errors import CheckFailed, ConfigError, InputError
@@ -28,7 +29,7 @@ from solar_rl.rounds.state import Stage
 from solar_rl.shipped import shipped_path
 from solar_rl.store.manifest import read_manifest
 from solar_rl.train.keys import is_true, read_settings
-from solar_rl.train.launch import check_rows, find_recipe
+from solar_rl.train.launch import check_packages, check_pixels, check_rows, find_accelerate, find_recipe
 from solar_rl.yaml_file import read_yaml
 
 SUITE = "suite"
@@ -245,6 +246,10 @@ def make_stages(config: RoundsConfig, folder: Path, progress: Progress) -> Stage
     recipe = find_recipe(config.recipe)
     settings = read_settings(recipe, _as_words(config.train))
     _check_recipe(settings, dataset, config.recipe)
+    _check_held_out(settings, config)
+    check_packages(settings, config.recipe)
+    if config.accelerate:
+        find_accelerate(config.accelerate, settings)
     if config.processes or is_true(settings.get("use_cpu")):
         check_rows(settings, str(recipe), config.processes or 1)
     _check_suite(config.evaluate.suite)
@@ -257,6 +262,16 @@ def make_stages(config: RoundsConfig, folder: Path, progress: Progress) -> Stage
     return Stages(
         config, folder, dataset, settings.get("split", "train"), int(settings.get("seed", 42)), progress
     )
+
+
+def _check_held_out(settings: Mapping[str, Any], config: RoundsConfig) -> None:
+    trained_on = str(settings.get("split", "train"))
+    if trained_on in config.evaluate.splits:
+        raise ConfigError(
+            f"split '{trained_on}' is trained on, so progress on it is not held out, and rounds would stop by it",
+            where="evaluate.splits",
+            hint="name another split there, or in train.split",
+        )
 
 
 def _check_suite(name: str | None) -> None:
@@ -288,7 +303,23 @@ def _check_recipe(settings: dict[str, Any], dataset: DatasetConfig, recipe: str)
             where=recipe,
             hint="use mode: replay, or start it with solar-rl train",
         )
+    if settings.get("trainer", "grpo") != "grpo":
+        raise ConfigError(
+            "it learns recorded actions, and each round would sample candidates that nobody looks at",
+            where=recipe,
+            hint="start it with solar-rl train",
+        )
     sampler = dataset.sampler
+    limit = str(settings.get("dataset_max_pixels", "none"))
+    if limit.lower() not in ("none", "null"):
+        check_pixels(dataset.prompt.max_pixels, int(limit), dataset.name)
+    floor = str(settings.get("weight_floor", "none"))
+    require_credit(
+        str(settings.get("credit", "solar")),
+        str(settings.get("advantage_weight", "none")),
+        None if floor.lower() in ("none", "null") else float(floor),
+        adaptive=sampler.adaptive,
+    )
     for key, default, wanted in (
         ("num_generations", 8, sampler.n),
         ("temperature", 1.0, sampler.temperature),

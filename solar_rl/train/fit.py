@@ -5,14 +5,13 @@ from __future__ import annotations
 import polars as pl
 from datasets.arrow_dataset import Dataset
 
+from solar_rl.advantage import ADAPTIVE_CREDITS
 from solar_rl.config import DatasetConfig, validate_config
 from solar_rl.errors import ConfigError, InputError
 from solar_rl.schema import SCHEMA_VERSION
 from solar_rl.store.dataset import SolarDataset
 from solar_rl.train.contexts import GROUP
 
-ADAPTIVE_CREDITS = ("step_local", "atomic")
-"""Credits that need no whole trajectories, which adaptive sampling doesn't give (method.md, section 4b)."""
 BUILD_HINT = "build the dataset with --sampler.policy {0}, or sample it with --sampler.model {0}"
 
 

@@ -225,12 +225,42 @@ def test_lag_and_ratios_come_from_the_training_record(tmp_path):
         ({"processes": 2}, "rows_per_update is 16"),
         ({"evaluate": {"suite": "phone_steps"}}, "isn't played in closed loop"),
         ({"train": {"schema_version": 1}}, "for datasets of schema version 1"),
+        ({"train": {"credit": "sparse"}}, "log_success needs groups of one step"),
+        (
+            {"build": {"sampler.n": 4, "sampler.adaptive": True}, "train": {"credit": "solar"}},
+            "credit: solar needs whole trajectories",
+        ),
+        ({"recipe": "phone_cpu/baseline_sft", "build": {"sampler.n": 8}}, "learns recorded actions"),
+        ({"evaluate": {"splits": "train"}}, "split 'train' is trained on"),
+        ({"evaluate": {"splits": ["validation", "train"]}}, "split 'train' is trained on"),
+        ({"train": {"split": "test"}, "evaluate": {"splits": "test"}}, "split 'test' is trained on"),
+        ({"train": {"load_in_4bit": True}}, "'load_in_4bit' isn't supported"),
+        ({"accelerate": "fsdp2"}, "accelerate's configs are for GPUs"),
     ],
 )
 def test_what_does_not_fit_is_told_before_any_work(tmp_path, fields, message):
     with pytest.raises(ConfigError, match=message):
         prepare(config(**fields), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_screenshots_larger_than_the_recipe_is_reckoned_with_are_told_before_any_work(tmp_path):
+    made = config(train={"dataset_max_pixels": 50175})
+    with pytest.raises(InputError, match=r"prompt.max_pixels of the dataset is 50176"):
+        prepare(made, tmp_path / "run")
+    prepare(config(train={"dataset_max_pixels": 50176}), tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"build": {"sampler.n": 4, "sampler.adaptive": True}, "train": {"credit": "step_local"}},
+        {"train": {"credit": "sparse", "advantage_weight": "none"}},
+        {"train": {"split": "validation"}, "evaluate": {"splits": "test"}},
+    ],
+)
+def test_what_fits_is_let_through(tmp_path, fields):
+    assert prepare(config(**fields), tmp_path / "run").plan()
 
 
 def test_a_policy_folder_that_is_not_there_is_told(tmp_path):
