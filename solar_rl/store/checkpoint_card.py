@@ -41,6 +41,8 @@ paths. The card is made anew."""
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _MACHINE_MADE = ("generated_from_trainer", "solar-rl")
 """Tags of cards that TRL or this module wrote: nothing in them is a person's."""
+_SHOWN_ONLY = ("collapse", "disable_tqdm", "logging_", "margin_", "report_to", "save_")
+"""How keys of a recipe begin that change no weight."""
 _LOGGED = {"loss": "loss", "reward": "reward", "kl": "kl", "entropy": "entropy", "grad_norm": "gradient norm"}
 
 
@@ -83,7 +85,7 @@ def render_checkpoint_card(folder: Path, name: str, reports: Sequence[Path] = ()
         reports=[_measured(path) for path in reports],
         prompt=prompt,
         template=_told_template(prompt) if prompt else None,
-        recipe=yaml.safe_dump(recipe, sort_keys=True) if (recipe := made.get("recipe")) else "",
+        recipe=yaml.safe_dump(recipe, sort_keys=True) if (recipe := _learned_by(made)) else "",
         notes=_notes(folder / CARD),
     )
     return re.sub(r"\n{3,}", "\n\n", text)  # what a condition left out leaves its empty lines
@@ -137,6 +139,12 @@ def require_checkpoint(folder: Path) -> dict[str, Any]:
             hint="`solar-rl train` leaves it when a run ends; what others trained goes up with `hf upload`",
         )
     return record
+
+
+def _learned_by(made: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a recipe sets, without what only changes what is printed or kept."""
+    recipe: Mapping[str, Any] = made.get("recipe") or {}
+    return {name: value for name, value in recipe.items() if not name.startswith(_SHOWN_ONLY)}
 
 
 def _told_template(prompt: PromptConfig) -> str:

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, field
 
 import pytest
+import yaml
 from loopback_hub import TOKEN
 
 from solar_rl.errors import InputError
@@ -83,11 +84,15 @@ def test_the_recipe_is_named_with_what_it_sets_and_nothing_that_a_dataclass_fill
         "phone_cpu/baseline_step_local",
         {"credit": "step_local"},
     )
+    made["recipe"] |= {"logging_steps": 1, "save_strategy": "no", "report_to": [], "seed": 3}
     record = json.loads((run / "training.json").read_text()) | {"made_by": made}
     (run / "training.json").write_text(json.dumps(record))
     card = render_checkpoint_card(run, REPO)
     assert "| recipe | `phone_cpu/baseline_step_local`, credit step_local" in card
-    assert "templates" not in card
+    assert yaml.safe_load(card.partition("```yaml\n")[2].partition("```")[0]) == {
+        "credit": "step_local",
+        "seed": 3,
+    }
     assert f"hf download {REPO} --local-dir" in card
     assert "hf download OWNER/NAME" in render_checkpoint_card(run, "policy")
 
