@@ -79,7 +79,7 @@ class AndroidControl(Builder):
     def recognises(cls, path: Path) -> Sign | None:
         """Tell the format by its files' names, or a file by its compressed TFRecord framing."""
         if path.is_dir():
-            count = sum(1 for _ in path.glob(_FILES))
+            count = sum(file.is_file() for file in path.glob(_FILES))
             return Sign(0.95, f"files {_FILES}: {count}") if count else None
         if not is_tfrecord(path):
             return None

@@ -52,6 +52,8 @@ def read_records(path: Path) -> Iterator[bytes | RecordError]:
 
 def is_tfrecord(path: Path) -> bool:
     """Tell whether a file begins as a GZIP TFRecord does: with a record's length and its checksum."""
+    if not path.is_file():  # opening a pipe would wait for its other end
+        return False
     try:
         with path.open("rb") as file:
             header = zlib.decompressobj(_GZIP).decompress(file.read(1 << 16), 12)

@@ -40,7 +40,7 @@ def guess(path: Path) -> list[Guess]:
     """
     if not path.exists():
         raise InputError("no such file or folder", where=str(path))
-    if not (path.is_file() or path.is_dir()):  # a pipe or a device: reading it may never end
+    if not (path.is_file() or path.is_dir()):
         raise InputError("is neither a file nor a folder", where=str(path))
     if path.is_file() and not path.stat().st_size:
         raise InputError("the file is empty", where=str(path))
@@ -56,6 +56,8 @@ def guess(path: Path) -> list[Guess]:
 
 def guesses(path: Path) -> list[Guess]:
     """Return every format that recognises a path, the likeliest first; empty where none does."""
+    if not (path.is_file() or path.is_dir()):  # a pipe or a device: reading it may never end
+        return []
     found = [Guess(name, *sign) for name, builder in builders() if (sign := builder.recognises(path))]
     found += [
         Guess(name, *sign) for name, sign in ((DATASET, _dataset(path)), (CANDIDATES, _answers(path))) if sign

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
@@ -155,6 +156,28 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path, solar: Callable[..., Run]) -> 
     os.mkfifo(tmp_path / "pipe")
     run = solar("inspect", "pipe")
     assert (run.code, run.err) == (2, "solar-rl: pipe: is neither a file nor a folder\n")
+
+
+PIPES = (
+    "a.json",
+    "a.jsonl",
+    "a.parquet",
+    "manifest.json",
+    "a/a.json",
+    "annotations/a.json",
+    "train/b/b.json",
+)
+PIPES += ("android_control-00000-of-00001", "instruction_anno/a.json", "general/general-0001-of-00002")
+
+
+def test_pipes_in_a_folder_are_not_waited_for(tmp_path: Path) -> None:
+    for name in PIPES:
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(tmp_path / "data" / name)
+    command = [sys.executable, "-m", "solar_rl.cli", "inspect", "data"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert "no format is recognised" in done.stderr
 
 
 def test_an_archive_is_to_be_unpacked_even_where_lines_can_be_read_in_it(
