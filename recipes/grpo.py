@@ -175,7 +175,8 @@ def main() -> None:
         )
     notes = {"mode": solar.mode, "credit": solar.credit, "advantage_weight": solar.advantage_weight}
     notes |= {"off_policy": solar.off_policy, "dataset": data.name, "groups": data.counts}
-    health = HealthCallback(rules, solar.collapse, solar.collapse_patience)
+    same = trainer.mismatch if solar.off_policy == "behaviour" and not fresh else None
+    health = HealthCallback(rules, solar.collapse, solar.collapse_patience, same)
     notes |= {"anchors": data.anchors, "warnings": health.found}
     parts = (solar, config, model_config)
     notes |= made_by(

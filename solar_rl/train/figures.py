@@ -139,7 +139,7 @@ class PolicyFigures:
     """Sums over a micro-batch that tell how far the policy is from the answers' sampler.
 
     Args:
-        sums: (10,) float32, see ``of``.
+        sums: (11,) float32, see ``of``.
         highest: (1,) the highest log-ratio of a token.
     """
 
@@ -160,7 +160,7 @@ class PolicyFigures:
         whole = log_ratio.sum(1).clamp(-_LARGEST_LOG_RATIO, _LARGEST_LOG_RATIO).exp() * mask.any(1)
         right, wrong = mask * (valid == 1)[:, None], mask * (valid == 0)[:, None]
         sums = [
-            mask.sum(), (log_ratio.exp() * mask).sum(), -log_ratio.sum(),
+            mask.sum(), (log_ratio.exp() * mask).sum(), -log_ratio.sum(), log_ratio.abs().sum(),
             mask.any(1).sum(), whole.sum(), (whole**2).sum(),
             right.sum(), (now * right).sum(), wrong.sum(), (now * wrong).sum(),
         ]  # fmt: skip
@@ -178,7 +178,7 @@ class PolicyFigures:
             total: Adds up over all processes.
             highest: Takes the highest over all processes.
         """
-        tokens, ratio, drift, answers, whole, squares, *by_verdict = total(self.sums).tolist()
+        tokens, ratio, drift, _, answers, whole, squares, *by_verdict = total(self.sums).tolist()
         largest = highest(self.highest).exp().item()
         figures = {}
         if tokens:
@@ -193,6 +193,11 @@ class PolicyFigures:
             if count:
                 figures[f"policy/logprob_{name}"] = logp / count
         return figures
+
+    def mismatch(self, total: Total) -> float | None:
+        """Return the mean absolute log-ratio of a token over all processes, in nats; None: no token is in play."""
+        tokens, _, _, apart, *_ = total(self.sums).tolist()
+        return apart / tokens if tokens else None
 
 
 class Window:
@@ -246,6 +251,10 @@ class Window:
                 self.note(name, value * tokens, tokens)
                 if not metrics[name]:
                     del metrics[name]
+
+    def mismatch(self, total: Total) -> float | None:
+        """Return how far the policy was from the answers' sampler since the last log; see ``PolicyFigures``."""
+        return None if self._policy is None else self._policy.mismatch(total)
 
     def close(self, metrics: MutableMapping[str, list[float]], total: Total, highest: Total) -> None:
         """Write the figures into TRL's lists and begin anew.

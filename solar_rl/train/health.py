@@ -157,6 +157,9 @@ FRESH_RULES = (
     ),
 )  # fmt: skip
 """What is looked at beside these where the policy samples during training."""
+SCORED_ELSEWHERE = 0.1
+"""Mean absolute log-ratio of a token, in nats, from which on another policy must have scored the answers. Ours: twice
+what bf16 was seen to do, and what two untrained policies of different seeds differ by."""
 NUMBERS = ("loss", "grad_norm", "entropy")
 """Figures that must be finite."""
 
@@ -213,6 +216,14 @@ def _not_finite(figure: str) -> Finding:
     return Finding("not_finite", figure, None, math.inf, cause, f"{_LOWER}; prefer bf16 to fp16", True)
 
 
+def _scored_elsewhere(apart: float) -> Finding:
+    return Finding(
+        "scored_elsewhere", "mean |log-ratio| of a token at the first update", apart, SCORED_ELSEWHERE,
+        "another policy than this one scored the answers, and off_policy: behaviour takes it for the same",
+        "start from the policy that sampled, sample a new round with this one, or use off_policy: decoupled", False,
+    )  # fmt: skip
+
+
 def _is_broken_number(entry: Mapping[str, Any], name: str) -> bool:
     return name in entry and not _is_finite(entry[name])
 
@@ -235,10 +246,19 @@ class HealthCallback(TrainerCallback):  # type: ignore[misc]
         rules: What is looked at.
         on_collapse: stop the run, warn only, or look at nothing.
         patience: Logs in a row that must be beyond a limit.
+        mismatch: Returns the first update's mean absolute log-ratio of a token, where that should be 0; None: it
+            needn't be.
     """
 
-    def __init__(self, rules: Sequence[Rule], on_collapse: OnCollapse = "stop", patience: int = 5) -> None:
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        on_collapse: OnCollapse = "stop",
+        patience: int = 5,
+        mismatch: Callable[[], float | None] | None = None,
+    ) -> None:
         self.rules, self.on_collapse, self.patience = rules, on_collapse, patience
+        self.mismatch = mismatch
         self.found: list[dict[str, Any]] = []
         self.collapsed: Finding | None = None
         self.last_good: str | None = None
@@ -259,6 +279,14 @@ class HealthCallback(TrainerCallback):  # type: ignore[misc]
             control.should_training_stop = True
             if state.is_world_process_zero:
                 self._mark(args, state, collapsed)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Look at the first update, of which the policy is still the one that training starts from."""
+        if self.mismatch is None or self.on_collapse == "off" or state.global_step != 1:
+            return
+        apart = self.mismatch()
+        if apart is not None and apart > SCORED_ELSEWHERE:
+            self._tell(_scored_elsewhere(apart), state)
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Remember a checkpoint as good unless a collapse has begun."""

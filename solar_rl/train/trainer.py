@@ -345,6 +345,10 @@ class ReplayGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         total, count = self._total(torch.stack([(values * mask).sum(), mask.sum().to(values.dtype)])).tolist()
         self._window.note(name, scale * total, count)
 
+    def mismatch(self) -> float | None:
+        """Return the mean absolute log-ratio of a token to its sampler since the last log; every process must ask."""
+        return self._window.mismatch(self._total)
+
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log the figures since the last log."""
         if self.model.training:
