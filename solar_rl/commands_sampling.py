@@ -51,8 +51,8 @@ def sample(
     pairs = parse_overrides(overrides) | {
         key: str(value) for key, value in given.items() if value is not None
     }
-    options = pipeline.Options(cache=cache, use_cache=use_cache)
     built = Path(dataset) if dataset and (Path(dataset) / "manifest.json").is_file() else None
+    options = pipeline.Options(cache=cache, use_cache=use_cache, replace=built is None)
     if built is not None:
         config, folder = _another_version(built, pairs, out, version)
     else:

@@ -20,9 +20,18 @@ from solar_rl.pipeline.keys import STAGES, Keys, make_keys, portable, sampler_id
 from solar_rl.pipeline.phases import Job, Phase, Standing, run_phase
 from solar_rl.pipeline.preview import write_preview
 from solar_rl.pipeline.reuse import Base, reuse_tables
-from solar_rl.pipeline.settle import Settled
+from solar_rl.pipeline.settle import nothing_built
 from solar_rl.pipeline.tables import read_notes
-from solar_rl.pipeline.work import WORK, claim, disk_told, locked, named, swap, write_atomically
+from solar_rl.pipeline.work import (
+    WORK,
+    claim,
+    disk_told,
+    keep_finished,
+    locked,
+    named,
+    swap,
+    write_atomically,
+)
 from solar_rl.privacy import allowing
 from solar_rl.prompts import settled, tried
 from solar_rl.schema import Reject
@@ -97,12 +106,14 @@ class Options:
         cache: Folder for answers and hashes (default: ``.solar-cache`` beside the dataset's folder).
         use_cache: Whether answers of costly samplers are kept and looked up.
         trust_hashes: Whether remembered hashes of files that look unchanged are believed.
+        replace: Whether another version of the dataset that lies in the folder may be replaced.
     """
 
     base: Path | None = None
     cache: Path | None = None
     use_cache: bool = True
     trust_hashes: bool = True
+    replace: bool = True
 
 
 @dataclass(frozen=True)
@@ -251,6 +262,8 @@ def prepare(config: DatasetConfig, out: Path, options: Options) -> Prepared:
         attribution=Attribution.of(builder),
     )
     there = _dataset_in(out, config.name)
+    if there and not options.replace:
+        keep_finished(out, there, keys.build_id)
     base = None if _is_current(out, there, keys.build_id) else _find_base(config, out, keys, options.base)
     kept = cache if options.use_cache else None
     return Prepared(config, out, builder, keys, origin, hashes, kept, there, base)
@@ -305,7 +318,7 @@ def _make_tables(made: Prepared, job: Job, progress: Progress) -> None:
     builder = job.builder()
     settled = job.settled(builder)
     if not settled.episodes.height:
-        raise _nothing_built(settled, made.config)
+        raise nothing_built(settled, made.config)
     little = job.units.bytes() < WORKERS_WRITE_FROM
     with prepared():
         run_everywhere(job, "write", 1 if little else job.config.executor.workers, lambda standing: None)
@@ -382,14 +395,3 @@ def _find_base(config: DatasetConfig, out: Path, keys: Keys, named: Path | None)
         and first_damaged(base.folder, base.manifest) is None
     ]
     return max(found, key=lambda base: sum(base.same(keys, stage) for stage in STAGES), default=None)
-
-
-def _nothing_built(settled: Settled, config: DatasetConfig) -> InputError:
-    if not settled.rejects:
-        hint = "check source.path, source.splits and the builder's options"
-        return InputError("the source gave no episode", where=f"builder {config.source.builder}", hint=hint)
-    first = settled.rejects[0]
-    return InputError(
-        f"all {len(settled.rejects)} records are broken; the first: {first.record}: {first.message}",
-        where=first.file,
-    )

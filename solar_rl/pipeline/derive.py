@@ -19,7 +19,7 @@ from solar_rl.pipeline.build import Built, close_version
 from solar_rl.pipeline.finish import Origin, prepared
 from solar_rl.pipeline.keys import STAGES, Keys, derived_keys, why
 from solar_rl.pipeline.reuse import SAMPLED, Base, reuse_tables
-from solar_rl.pipeline.work import WORK, claim, locked, named, swap
+from solar_rl.pipeline.work import WORK, claim, keep_finished, locked, named, swap
 from solar_rl.store.manifest import MANIFEST, Manifest, first_damaged, read_manifest, require_whole
 from solar_rl.verify import check_verifier
 
@@ -139,12 +139,7 @@ def already_there(out: Path, build_id: str) -> Manifest | None:
     """
     if (out / MANIFEST).is_file():
         there = read_manifest(out)
-        if there.build_id != build_id:
-            raise InputError(
-                f"the folder holds {there.name} {there.version}, and a finished version is never overwritten",
-                where=str(out),
-                hint="use --out with a new folder",
-            )
+        keep_finished(out, there, build_id)
         return there if first_damaged(out, there) is None else None
     found = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
     begun = sorted(path.name for path in (out / WORK).iterdir()) if WORK in found else []

@@ -14,6 +14,7 @@ import polars as pl
 
 from solar_rl.builder import Builder
 from solar_rl.config import DatasetConfig
+from solar_rl.errors import InputError
 from solar_rl.pipeline.reading import Tally
 from solar_rl.pipeline.units import Unit
 from solar_rl.schema import SPLITS, Reject
@@ -73,6 +74,18 @@ def settle(config: DatasetConfig, builder: Builder, units: Sequence[Unit], shard
     _hold_to_rate(builder.source.max_reject_rate, new.head(end), bad)
     kept = every.head(end).filter(new.head(end)).drop("at")
     return Settled(tuple(units), kept, tuple(each.reject for each in bad))
+
+
+def nothing_built(settled: Settled, config: DatasetConfig) -> InputError:
+    """Say why there is no episode to build from."""
+    if not settled.rejects:
+        hint = "check source.path, source.splits and the builder's options"
+        return InputError("the source gave no episode", where=f"builder {config.source.builder}", hint=hint)
+    first = settled.rejects[0]
+    return InputError(
+        f"all {len(settled.rejects)} records are broken; the first: {first.record}: {first.message}",
+        where=first.file,
+    )
 
 
 def _index(units: Sequence[Unit]) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from solar_rl.errors import InputError
 from solar_rl.schema import TABLES
-from solar_rl.store.manifest import MANIFEST, read_manifest
+from solar_rl.store.manifest import MANIFEST, Manifest, read_manifest
 
 WORK = ".build"
 _FILES = {"README.md", MANIFEST, "views.sql", "report.html", "rejects.jsonl", "croissant.json", "episode.png"}
@@ -75,6 +75,20 @@ def swap(staged: Path, out: Path) -> None:
 def named(out: Path) -> Path:
     """Give a folder its name where it was called "." or "..": its lock lies beside it under that name."""
     return out if out.name not in {"", ".."} else out.resolve()
+
+
+def keep_finished(out: Path, there: Manifest, build_id: str) -> None:
+    """Let nothing but the same build take the place of a finished version.
+
+    Raises:
+        InputError: It is another one.
+    """
+    if there.build_id != build_id:
+        raise InputError(
+            f"the folder holds {there.name} {there.version}, and a finished version is never overwritten",
+            where=str(out),
+            hint="use --out with a new folder",
+        )
 
 
 @contextmanager

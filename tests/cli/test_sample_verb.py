@@ -127,6 +127,21 @@ def test_adaptive_groups_have_one_or_n_members_in_tables_views_and_statistics(
     assert sum(row["samples"] for row in told.values()) == some.height
 
 
+def test_no_finished_version_is_sampled_over(home: Path, tmp_path: Path) -> None:
+    def anew(temperature: str, *more: str) -> Run:
+        words = ("--sampler.error_rate", temperature, "--version", "2.0.0", "--out", "new", *more)
+        return solar("sample", home / "phone-1.0.0", *words, cwd=tmp_path)
+
+    ok(anew("0.2"))
+    before = {path: path.read_bytes() for path in (tmp_path / "new").rglob("*") if path.is_file()}
+    for more in ((), ("--dry-run",)):
+        other = anew("0.4", *more)
+        assert other.returncode == 2, other.stdout
+        assert "holds phone 2.0.0, and a finished version is never overwritten" in other.stderr
+    assert {path: path.read_bytes() for path in before} == before
+    assert "nothing to do" in ok(anew("0.2")).stdout
+
+
 def test_what_cannot_be_sampled_anew_is_one_line(home: Path, tmp_path: Path) -> None:
     for words, told in (
         ((), "sampled as it was"),
