@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -14,21 +13,18 @@ from hypothesis import strategies as st
 
 from solar_rl import pipeline
 from solar_rl.builder import load_builder
-from solar_rl.config import DatasetConfig, PrivacyConfig, SourceConfig, load_dataset_config
+from solar_rl.config import DatasetConfig, SourceConfig, load_dataset_config
 from solar_rl.errors import CheckFailed, ConfigError, InputError
 from solar_rl.mixing import Mix
-from solar_rl.privacy import allowing
 from solar_rl.schema import Episode, Reject
-from solar_rl.shipped import shipped_module, shipped_path
+from solar_rl.shipped import shipped_path
 from solar_rl.store.dataset import open_dataset
-from solar_rl.validate import validate
 
 sys.path.append(str(Path(__file__).parents[1] / "builders"))  # its writers of the sources' files
 
 from android_control_writer import Recording, write_shard
 from gui_odyssey_writer import CLICK, DONE, annotation
 from gui_odyssey_writer import write as write_odyssey
-from numbered_source import Numbered
 
 NUMBERED, COUSIN = "numbered_source:Numbered", "numbered_source:Cousin"
 
@@ -131,27 +127,6 @@ def test_a_source_with_too_few_says_what_is_missing():
     assert mix(a=block(count=5, episodes=9)).filtered() == {"a": {"good": 5, "drawn": 5, "missing": 4}}
     short = mix(episodes=20, a=block(count=5, share=1), b=block(count=20, share=1))
     assert short.filtered()["a"] == {"good": 5, "drawn": 5, "missing": 5}
-
-
-class Goalless(Numbered):
-    """Every second episode is one that the check behind every builder refuses."""
-
-    def read(self, shard):
-        for item in super().read(shard):
-            even = isinstance(item, Episode) and int(item.episode_id) % 2 == 0
-            yield replace(item, goal=" ") if even else item
-
-
-def test_what_the_build_will_reject_is_not_drawn_and_told_as_broken(tmp_path):
-    goalless = f"{__name__}:Goalless"
-    both = mix(a=block(goalless, count=12, episodes=4), b=block(count=12, episodes=4))
-    assert both.filtered()["a"] == {"good": 6, "not_drawn": 2, "drawn": 4}
-    halves = mix(a=block(goalless, count=12, share=1), b=block(count=12, share=1))
-    assert [found["drawn"] for found in halves.filtered().values()] == [6, 6]
-    sources = {"a": block(goalless, count=12, episodes=4), "b": block(count=12, episodes=4)}
-    config = DatasetConfig(name="m", sources=sources, sampler={"n": 2}, prompt={"observation": "text"})
-    built = pipeline.build(config, tmp_path / "m")
-    assert (built.counts["episodes"], built.rejects) == (8, {"empty_text": 6})
 
 
 @pytest.mark.parametrize(
@@ -377,54 +352,6 @@ def test_a_source_of_a_list_is_set_by_its_name(tmp_path):
     file.write_text("name: m\nsources: [{builder: ui_s1}, {builder: ui_s1}]\n")
     with pytest.raises(ConfigError, match="two sources are named 'ui_s1'"):
         load_dataset_config(file, {"sources.ui_s1.path": "there"})
-
-
-class Addressed(Numbered):
-    """Its goals hold an address, as everybody knows of the published data."""
-
-    known_private = {"email": "in its goals"}
-
-    def read(self, shard):
-        for item in super().read(shard):
-            yield replace(item, goal=f"mail ann{item.episode_id}@shop.com")
-
-
-class Unknown(Addressed):
-    """Nobody knows what its goals hold."""
-
-    known_private = {}
-
-
-def private(folder, *sources, **more):
-    blocks = {
-        name: block(f"{__name__}:{kind.__name__}", count=2) for name, kind in zip("ab", sources, strict=False)
-    }
-    config = DatasetConfig(name="m", sources=blocks, sampler={"n": 2}, prompt={"observation": "text"}, **more)
-    pipeline.build(config, folder)
-    return {check.name: check for check in validate(folder)}["no_email_addresses"]
-
-
-def test_a_mix_may_hold_what_its_sources_are_known_to_hold(tmp_path):
-    known = private(tmp_path / "known", Addressed, Numbered)
-    assert known.passed and known.count and known.detail.endswith("allowed: a: in its goals")
-    alone = private(tmp_path / "alone", Addressed)
-    assert alone.detail.endswith("allowed: in its goals")
-    said = private(tmp_path / "said", Addressed, Numbered, privacy={"allow": {"email": "they are mine"}})
-    assert said.detail.endswith("allowed: they are mine")
-    assert not private(tmp_path / "unknown", Unknown, Numbered).passed
-
-
-def test_a_builder_that_knows_of_another_kind_is_refused():
-    with pytest.raises(ConfigError, match=r"known_private.*allow\.emails"):
-        allowing(PrivacyConfig(), {"a": {"emails": "in goals"}})
-
-
-def test_what_sources_are_known_to_hold_is_said_in_one_place():
-    files = sorted((Path(__file__).parents[2] / "datasets").glob("*/dataset.yaml"))
-    assert len(files) > 10
-    assert [file.parent.name for file in files if "privacy:" in file.read_text()] == []
-    for name in ("android_control", "android_control_jsonl", "ui_s1", "miniwob"):
-        assert {"email", "phone"} <= shipped_module("builders", name).BUILDER.known_private.keys(), name
 
 
 def test_the_shipped_mix_builds_from_files_of_its_sources(tmp_path):
