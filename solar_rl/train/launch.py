@@ -32,10 +32,21 @@ _POLICY = "\nmodel_name_or_path:"
 _PACKAGES = ("torch", "transformers", "trl", "accelerate")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 """ORG/NAME, the shape of a model's id on the Hub."""
-_NEEDED = {  # (key, a word in its value): the package that it takes
-    ("report_to", "tensorboard"): "tensorboard",
-    ("report_to", "trackio"): "trackio",
-    ("report_to", "wandb"): "wandb",
+_LOGGERS = (
+    "clearml",
+    "codecarbon",
+    "comet_ml",
+    "dvclive",
+    "mlflow",
+    "swanlab",
+    "tensorboard",
+    "trackio",
+    "wandb",
+)
+_NEEDED = {("report_to", name): name for name in _LOGGERS} | {
+    # (key, a word in its value): the package that it takes
+    ("optim", "bnb"): "bitsandbytes",
+    ("optim", "paged"): "bitsandbytes",
     ("use_liger_kernel", "true"): "liger_kernel",
     ("use_peft", "true"): "peft",
     ("use_vllm", "true"): "vllm",

@@ -260,6 +260,9 @@ def test_checking_a_recipe_imports_nothing_heavy(recipe):
     [
         (["--report_to", "wandb"], "wandb"),
         (["--report_to", "none", "trackio"], "trackio"),
+        (["--report_to", "mlflow"], "mlflow"),
+        (["--optim", "adamw_bnb_8bit"], "bitsandbytes"),
+        (["--optim", "paged_adamw_32bit"], "bitsandbytes"),
         (["--use_liger_kernel"], "liger_kernel"),
     ],
 )
