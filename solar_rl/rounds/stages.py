@@ -29,7 +29,8 @@ from solar_rl.rounds.state import Stage
 from solar_rl.shipped import shipped_path
 from solar_rl.store.manifest import read_manifest
 from solar_rl.train.keys import is_true, read_settings
-from solar_rl.train.launch import check_packages, check_pixels, check_rows, find_accelerate, find_recipe
+from solar_rl.train.launch import check_pixels, check_rows, find_accelerate, find_recipe
+from solar_rl.train.packages import check_packages
 from solar_rl.yaml_file import read_yaml
 
 SUITE = "suite"

@@ -23,6 +23,7 @@ from solar_rl.shipped import shipped_path
 from solar_rl.store.hub import parse_repo
 from solar_rl.store.manifest import MANIFEST, read_manifest
 from solar_rl.train.keys import SCRIPTS, is_true, read_settings, whole
+from solar_rl.train.packages import check_packages
 from solar_rl.yaml_file import read_yaml
 
 ACCELERATE = "accelerate"
@@ -32,27 +33,6 @@ _POLICY = "\nmodel_name_or_path:"
 _PACKAGES = ("torch", "transformers", "trl", "accelerate")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 """ORG/NAME, the shape of a model's id on the Hub."""
-_LOGGERS = (
-    "clearml",
-    "codecarbon",
-    "comet_ml",
-    "dvclive",
-    "mlflow",
-    "swanlab",
-    "tensorboard",
-    "trackio",
-    "wandb",
-)
-_NEEDED = {("report_to", name): name for name in _LOGGERS} | {
-    # (key, a word in its value): the package that it takes
-    ("optim", "bnb"): "bitsandbytes",
-    ("optim", "paged"): "bitsandbytes",
-    ("use_liger_kernel", "true"): "liger_kernel",
-    ("use_peft", "true"): "peft",
-    ("use_vllm", "true"): "vllm",
-}
-_UNUSED = ("load_in_4bit", "load_in_8bit")
-"""TRL's keys that would have no effect: the recipes load policies themselves, in ``dtype``."""
 _ROWS = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 1}
 """Keys whose product with the number of processes is the rows of an update, with TRL's defaults."""
 
@@ -227,26 +207,6 @@ def check_rows(settings: Mapping[str, Any], where: str, processes: int) -> None:
         where=where,
         hint=hint,
     )
-
-
-def check_packages(settings: Mapping[str, Any], where: str) -> None:
-    """Make sure that what the recipe switches on is installed, and is something that the recipes do.
-
-    Raises:
-        ConfigError: A key is switched on that would have no effect.
-        InputError: A package isn't installed.
-    """
-    for key in _UNUSED:
-        if is_true(settings.get(key, False)):
-            raise ConfigError(f"'{key}' isn't supported", where=where, hint="use dtype: bfloat16 and LoRA")
-    if is_true(settings.get("use_vllm", False)) and settings.get("mode", "replay") != "fresh":
-        raise ConfigError("'use_vllm' goes with mode: fresh", where=where, hint="replay samples nothing")
-    for (key, word), package in _NEEDED.items():
-        if word in str(settings.get(key, "")).lower() and importlib.util.find_spec(package) is None:
-            hint = f"pip install {package.replace('_', '-')}"
-            raise InputError(
-                f"'{key}: {word}' needs {package}, which isn't installed", where=where, hint=hint
-            )
 
 
 def check_inputs(settings: Mapping[str, Any], where: str) -> None:
