@@ -15,7 +15,7 @@ from solar_rl.schema import Episode, Reject, Step
 from .draw import BUCKETS, EpisodeSpec, PhoneOptions, Shot, draw_episode
 from .env import PhoneEnv, expert_action, make_environment
 from .goals import Goal
-from .listing import screen_list
+from .listing import named, screen_list
 from .render import pixels, render
 from .templates import TEMPLATES
 from .widgets import screen_text
@@ -95,4 +95,5 @@ def _step(place: int, shot: Shot, options: PhoneOptions) -> Step:
         shown.target_box,
         shown.candidate_boxes,
         "stated",
+        thought=named(shot.tree, shown.action) if options.thoughts else None,
     )

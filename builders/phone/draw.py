@@ -65,6 +65,8 @@ class PhoneOptions(Config):
     the very points that the expert then touches."""
     pictures: bool = True
     """Whether screens are drawn; without, there is only their text."""
+    thoughts: bool = False
+    """Record a thought with each step: the name of what is touched, or in a word what is done."""
     only: Split | None = None
     """Draw goals of this split alone, such as test to measure on goals that no training split has."""
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from solar_rl.actions import Action
+
 from .widgets import HEIGHT, WIDTH, Seen, Widget, hit, visible
 
 _LONGEST = 60
@@ -88,3 +90,13 @@ def _state(widget: Widget) -> Iterator[str]:
         yield "on" if marks[0] else "off"
     if widget.focused:
         yield "focused"
+
+
+def named(tree: Widget, action: Action) -> str:
+    """Say what an action is about: the name of what is touched, or in a word what is done."""
+    if action.x is not None and action.y is not None and action.action_type in ("click", "long_press"):
+        seen = hit(tree, action.x * WIDTH, action.y * HEIGHT)
+        if seen is not None and seen.widget.text:
+            return seen.widget.text[:_LONGEST]
+    words = (action.app_name, action.button, action.direction, action.status)
+    return next((word for word in words if word), action.action_type)

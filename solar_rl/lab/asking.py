@@ -10,12 +10,20 @@ from solar_rl.shipped import shipped_path
 
 ANSWER_TOKENS = 24
 """Longest answer: the longest of the demonstrations take 17."""
+THOUGHT_TOKENS = 16
+"""Beside them, where answers think aloud."""
 
 
-def prompt_block() -> dict[str, Any]:
+def prompt_block(plan: Plan) -> dict[str, Any]:
     """Return how steps are put to the policy: goal, the last three actions, the screen as a list."""
-    template = shipped_path("recipes", "lab", "prompt.jinja").read_text(encoding="utf-8")
-    return {"format": "json", "observation": "text", "history_steps": 3, "template": template}
+    name = "prompt_aloud.jinja" if plan.thoughts else "prompt.jinja"
+    return {
+        "format": "json",
+        "observation": "text",
+        "history_steps": 3,
+        "history_thoughts": plan.thoughts,
+        "template": shipped_path("recipes", "lab", name).read_text(encoding="utf-8"),
+    }
 
 
 def sampler_block(plan: Plan, policy: Path, n: int) -> dict[str, Any]:
@@ -25,7 +33,12 @@ def sampler_block(plan: Plan, policy: Path, n: int) -> dict[str, Any]:
         "model": str(policy),
         "n": n,
         "temperature": 1.0 if n > 1 else 0.0,
-        "max_new_tokens": ANSWER_TOKENS,
+        "max_new_tokens": ANSWER_TOKENS + THOUGHT_TOKENS * plan.thoughts,
         "max_prompt_tokens": plan.prompt_tokens,
         "batch_size": plan.measure.batch,
     }
+
+
+def phone_options(plan: Plan, **more: Any) -> dict[str, Any]:
+    """Return the options of the phone builder."""
+    return {**plan.phone, "thoughts": plan.thoughts, **more}

@@ -16,7 +16,7 @@ from solar_rl.closed_loop import Job, Played, play
 from solar_rl.config import DatasetConfig, validate_config
 from solar_rl.evaluate import evaluate, prepare
 from solar_rl.evaluate.answering import Answered, answer_steps, source_episodes
-from solar_rl.lab.asking import prompt_block, sampler_block
+from solar_rl.lab.asking import phone_options, prompt_block, sampler_block
 from solar_rl.lab.plan import Plan
 from solar_rl.prompts import settled
 from solar_rl.sampling import make_sampler
@@ -91,7 +91,7 @@ class Examiner:
 
     def _config(self, policy: Path | None, unseen: str | None) -> DatasetConfig:
         """Describe what is asked as a dataset would be."""
-        plan, options = self._plan, dict(self._plan.phone)
+        plan, options = self._plan, phone_options(self._plan)
         if unseen is None:  # held-out goals, of apps and templates that training has
             options |= {"templates": seen_templates(plan.phone), "unseen_apps": [], "unseen_templates": []}
             seed, count = HELD_OUT_SEED, plan.measure.episodes
@@ -107,7 +107,7 @@ class Examiner:
         data = {
             "name": "held-out",
             "source": {"builder": "phone", "options": options, "screen_hash": False},
-            "prompt": prompt_block(),
+            "prompt": prompt_block(plan),
             "sampler": sampler,
         }
         config = validate_config(DatasetConfig, data, where="lab: held-out")

@@ -24,9 +24,11 @@ class WarmPlan(Config):
     learning_rate: float = Field(gt=0)
     """Its learning rate."""
     every: int = Field(ge=1)
-    """A checkpoint every so many updates."""
+    """A leg: a checkpoint is saved and measured every so many updates."""
+    keys: dict[str, Any] = {}
+    """More keys for its recipe."""
     target: float = Field(default=0.6, gt=0, le=1)
-    """The checkpoint whose held-out step accuracy is nearest to this is the start of every arm."""
+    """It ends when a checkpoint's held-out step accuracy reaches this; the one nearest to it is the start of every arm."""
 
 
 class TrainPlan(Config):
@@ -105,6 +107,8 @@ class Plan(Config):
     """Whose earlier actions the prompts of the sampled dataset tell; a mismatch is patched with the recorded one."""
     adaptive: bool = False
     """Draw the other n - 1 candidates of a step only where the first is invalid."""
+    thoughts: bool = False
+    """Let answers and histories name what is touched before the action: recorded so, and learned so."""
     kept: bool = False
     """Give truncated credits more sequences an update, so that as many are in play as there are sequences elsewhere."""
     sampled_seed: int = Field(default=500_000, ge=0)

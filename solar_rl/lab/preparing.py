@@ -10,7 +10,7 @@ from typing import Any
 from solar_rl.config import DatasetConfig, validate_config
 from solar_rl.errors import InputError
 from solar_rl.lab.arms import ALIGNMENTS
-from solar_rl.lab.asking import prompt_block, sampler_block
+from solar_rl.lab.asking import phone_options, prompt_block, sampler_block
 from solar_rl.lab.folder import Folder
 from solar_rl.lab.measuring import Examiner
 from solar_rl.lab.plan import Plan
@@ -20,6 +20,8 @@ from solar_rl.store.dataset import open_dataset
 from solar_rl.store.manifest import MANIFEST
 
 Say = Callable[[str], None]
+_TRIED = "warming.json"
+"""Step accuracy of the warm start's checkpoints so far."""
 
 
 def dataset_config(plan: Plan, name: str, episodes: int, seed: int, **blocks: Any) -> DatasetConfig:
@@ -32,12 +34,12 @@ def dataset_config(plan: Plan, name: str, episodes: int, seed: int, **blocks: An
         seed: Seed of the phones.
         blocks: More blocks of the config, such as sampler.
     """
-    options = {**plan.phone, "episodes": episodes, "seed": seed, "only": "train"}
+    options = phone_options(plan, episodes=episodes, seed=seed, only="train")
     data = {
         "name": name,
         "seed": plan.seed,
         "source": {"builder": "phone", "options": options, "screen_hash": False},
-        "prompt": prompt_block(),
+        "prompt": prompt_block(plan),
         "preview_rows": 0,
         **blocks,
     }
@@ -100,49 +102,59 @@ def _texts(dataset: Path) -> Iterator[str]:
     """Yield goals, screens as the prompt shows them, and answers."""
     source = open_dataset(dataset)
     yield from source.table("episodes", "train").collect(engine="in-memory")["goal"]
-    screens = source.table("steps", "train").collect(engine="in-memory")["screen_text"]
-    yield from (text.replace("\n", "\n ") for text in screens)
+    steps = source.table("steps", "train").collect(engine="in-memory")
+    yield from (text.replace("\n", "\n ") for text in steps["screen_text"])
+    yield from steps["thought"].drop_nulls()
     yield from source.table("candidates", "train").collect(engine="in-memory")["completion"]
 
 
 def warm_start(plan: Plan, folder: Folder, say: Say) -> None:
-    """Fine-tune on the demonstrations, and keep the checkpoint whose step accuracy is nearest to the target."""
+    """Fine-tune on the demonstrations, leg by leg, until a checkpoint's step accuracy reaches the target.
+
+    The checkpoint that is nearest to the target becomes the start of every arm.
+    """
     if folder.read("start.json") is not None:
         return
-    warm = plan.warm
-    say(f"warm start: {warm.updates} updates of {warm.rows} steps")
-    if not (folder.warming / "training.json").is_file():
-        keys = {
-            "dataset": str(folder.demonstrations),
-            "model_name_or_path": plan.pretrained or str(folder.random),
-            "output_dir": str(folder.warming),
-            "rows_per_update": warm.rows,
-            "per_device_train_batch_size": warm.rows,
-            "max_steps": warm.updates,
-            "learning_rate": warm.learning_rate,
-            "lr_scheduler_type": "constant_with_warmup",
-            "warmup_steps": min(100, warm.updates // 10),
-            "seed": plan.seed,
-            "logging_steps": warm.every,
-            "save_strategy": "steps",
-            "save_steps": warm.every,
-        }
-        begun = checkpoints(folder.warming)  # of a run that was killed
-        keys |= {"resume_from_checkpoint": str(begun[-1])} if begun else {}
-        train("phone_cpu/baseline_sft", keys, folder.root / "warming.log")
-    examiner = Examiner(plan)
-    tried = []
-    for checkpoint in checkpoints(folder.warming):
-        found = examiner.steps(checkpoint)
-        tried.append({"updates": updates_of(checkpoint), "step_accuracy": found["step_accuracy"]})
+    warm, examiner = plan.warm, Examiner(plan)
+    say(f"warm start: at most {warm.updates} updates of {warm.rows} steps")
+    tried: list[dict[str, Any]] = folder.read(_TRIED) or []
+    while not tried or (tried[-1]["step_accuracy"] < warm.target and tried[-1]["updates"] < warm.updates):
+        done = tried[-1]["updates"] if tried else 0
+        _leg(plan, folder, done + warm.every)
+        found = examiner.steps(folder.warming / f"checkpoint-{done + warm.every}")
+        tried.append({"updates": done + warm.every, "step_accuracy": found["step_accuracy"]})
+        folder.write(_TRIED, tried)
         say(f"  {tried[-1]['updates']} updates: step accuracy {found['step_accuracy']:.3f}")
-        if found["step_accuracy"] >= warm.target:
-            break
     best = min(tried, key=lambda one: abs(one["step_accuracy"] - warm.target))
-    chosen = folder.warming / f"checkpoint-{best['updates']}"
     shutil.rmtree(folder.start, ignore_errors=True)
-    shutil.copytree(chosen, folder.start)
+    unneeded = shutil.ignore_patterns("optimizer*", "scheduler*", "rng_state*", "training_args*")
+    shutil.copytree(folder.warming / f"checkpoint-{best['updates']}", folder.start, ignore=unneeded)
     folder.write("start.json", {"chosen": best, "tried": tried})
+
+
+def _leg(plan: Plan, folder: Folder, until: int) -> None:
+    """Train on from the last checkpoint."""
+    warm = plan.warm
+    keys: dict[str, Any] = {
+        "dataset": str(folder.demonstrations),
+        "model_name_or_path": plan.pretrained or str(folder.random),
+        "output_dir": str(folder.warming),
+        "rows_per_update": warm.rows,
+        "per_device_train_batch_size": warm.rows,
+        "max_steps": until,
+        "learning_rate": warm.learning_rate,
+        "lr_scheduler_type": "constant_with_warmup",  # so that a leg doesn't depend on how many follow
+        "warmup_steps": min(100, warm.updates // 10),
+        "train_sampling_strategy": "group_by_length",  # short prompts needn't wait for long ones
+        "thoughts": "recorded" if plan.thoughts else "none",
+        "seed": plan.seed,
+        "logging_steps": warm.every,
+        "save_strategy": "steps",
+        "save_steps": warm.every,
+    }
+    begun = [point for point in checkpoints(folder.warming) if updates_of(point) < until]
+    keys |= {"resume_from_checkpoint": str(begun[-1])} if begun else {}
+    train("phone_cpu/baseline_sft", keys | warm.keys, folder.root / "warming.log")
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -172,7 +184,7 @@ def sampled_config(plan: Plan, policy: Path, alignment: str, episodes: int, more
         episodes,
         plan.seed + plan.sampled_seed + more,
         sampler=sampler,
-        prompt=prompt_block() | {"history": plan.history},
+        prompt=prompt_block(plan) | {"history": plan.history},
         version=f"1.{ALIGNMENTS.index(alignment)}.0",
         shaping={"alignment": alignment},
     )

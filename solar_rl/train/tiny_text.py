@@ -6,6 +6,7 @@ up to 1000 is usually one, so that a few hundred thousand weights can learn to o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +29,12 @@ _PIECES = (
     ', "text": "',
     '"}',
 )
+_ALOUD = ('{"thought": "', *(f'", {piece[1:]}' for piece in _PIECES if piece.startswith("{")))
+"""The same where a thought stands before the action."""
 """Boilerplate of answers, one token each."""
 _NUMBERS = tuple(dict.fromkeys(f" {n:02d}" for n in (*range(60), *range(0, 1000, 10))))
 """What hours, minutes and places in hundredths of the screen look like: one token each."""
+_OWN = re.compile("|".join(map(re.escape, sorted((*_PIECES, *_ALOUD, *_NUMBERS), key=len, reverse=True))))
 _CHAT = (
     "{% for message in messages %}{% if message['content'] is string %}{{ message['content'] }}{% else %}"
     "{% for part in message['content'] %}{{ part['text'] }}{% endfor %}{% endif %}{{ '\\n' }}{% endfor %}"
@@ -123,7 +127,7 @@ def _tokenizer(corpus: Iterable[str], vocabulary: int) -> Any:
         show_progress=False,
     )
     bpe.train_from_iterator((_bare(text) for text in corpus), trainer)
-    bpe.add_tokens([AddedToken(piece, normalized=False) for piece in (*_PIECES, *_NUMBERS)])
+    bpe.add_tokens([AddedToken(piece, normalized=False) for piece in (*_PIECES, *_ALOUD, *_NUMBERS)])
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=bpe,
         eos_token=END,
@@ -136,6 +140,4 @@ def _tokenizer(corpus: Iterable[str], vocabulary: int) -> Any:
 
 def _bare(text: str) -> str:
     """Return a text without what has tokens of its own."""
-    for piece in (*_PIECES, *_NUMBERS):
-        text = text.replace(piece, "\n")
-    return text
+    return _OWN.sub("\n", text)

@@ -127,7 +127,7 @@ def test_more_sequences_make_up_for_those_that_truncation_takes_out_of_play(lab)
     assert everything % plan.n == 0
 
 
-@pytest.mark.parametrize("change", [{"history": "candidate"}, {"adaptive": True}])
+@pytest.mark.parametrize("change", [{"history": "candidate"}, {"adaptive": True}, {"thoughts": True}])
 def test_other_ways_to_sample_are_built_and_trained_on(lab, tmp_path, change):
     plan, folder, _ = lab
     other = plan.model_copy(update=change)
@@ -136,6 +136,7 @@ def test_other_ways_to_sample_are_built_and_trained_on(lab, tmp_path, change):
     found = read_manifest(tmp_path / "sampled").config
     assert found["prompt"]["history"] == other.history
     assert found["sampler"]["adaptive"] is other.adaptive
+    assert found["prompt"]["history_thoughts"] is other.thoughts
     keys = training_keys(other, folder, "step_local_anchor", 0, 1, tmp_path / "policy")
     keys["dataset"] = str(tmp_path / "sampled")
     assert train("phone_cpu/baseline_step_local_anchor", keys, tmp_path / "log")

@@ -82,6 +82,16 @@ def test_goals_come_from_the_templates_that_are_given():
     assert {name for goal in drawn for name in goal.templates} == set(names)
 
 
+def test_a_thought_is_the_name_of_what_is_touched_as_the_list_says_it():
+    steps = [s for n in range(6) for s in phone.build_episode(options(thoughts=True), n).steps]
+    for step in steps:
+        assert step.thought
+        if step.action.action_type == "click":
+            place = f"{step.action.x * 1000:.0f} {step.action.y * 1000:.0f}"
+            (line,) = [line for line in step.screen_text.splitlines() if line.endswith(f" {place}")]
+            assert line.startswith(step.thought)
+
+
 def test_an_unknown_template_is_refused():
     with pytest.raises(ConfigError, match="is none of"):
         options(templates=["clock.tower"])

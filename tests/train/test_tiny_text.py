@@ -46,6 +46,12 @@ def test_boilerplate_and_places_are_single_tokens(policy):
     assert len(policy.tokenizer(" 870 120 07")["input_ids"]) == 3
 
 
+def test_an_answer_that_thinks_aloud_takes_few_tokens_more(policy):
+    text = '{"thought": "Set", "action": "click", "x": 870, "y": 120}'
+    assert answer_text(policy, answer_ids(policy, text)) == text
+    assert len(answer_ids(policy, text)) - len(policy.tokenizer("Set")["input_ids"]) == 7
+
+
 def test_the_tokenizer_reads_the_same_after_loading(policy, tmp_path):
     again = make_text_policy(tmp_path, ["Turn on Wi-Fi 500 120\n Set an alarm"] * 5, size=SIZE)
     other = load_policy(again, device="cpu")
