@@ -349,6 +349,8 @@ def close_version(
         known: Entries of tables that needn't be hashed again.
     """
     rejects = list(rejects)
+    for left in stage.rglob(".*.tmp"):  # by a process that was killed; everyone who writes here is done
+        left.unlink()
     write_preview(stage, origin.config.preview_rows)
     lines = (orjson.dumps(asdict(reject)) + b"\n" for reject in rejects)
     write_atomically(stage / "rejects.jsonl", b"".join(lines))

@@ -182,8 +182,8 @@ class TableWriter:
 def _codecs(table: Table) -> dict[str, str]:
     """Name the codec of each leaf column: zstd, but none for screenshots, which are PNG, JPEG or WebP already.
 
-    Measured: a quarter of the time of writing them, for not a thousandth of their size. In ``preview`` the same
-    screenshot stands in several rows, which zstd finds.
+    Of AndroidControl's screenshots zstd saves 1 %, of OpenCUA's nothing, of small JPEGs such as ScreenAgent's 17 %, and
+    it was most of the time of writing them. In ``preview`` a screenshot stands in several rows, which zstd finds.
     """
     return {
         path: "none" if column.dtype == "image" and table.name == "images" else "zstd"

@@ -100,6 +100,21 @@ def test_a_build_that_is_killed_while_the_version_takes_its_place_goes_on(
     assert hashes(tmp_path / "ds") == hashes(whole)
 
 
+def test_what_a_killed_process_had_not_finished_never_gets_into_a_dataset(
+    straight: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(stage: Path, *rest: object) -> None:
+        (stage / ".rejects.jsonl.elsewhere-1.tmp").write_bytes(b"half")
+        (stage / "data" / "rewards" / ".train-00000.parquet.tmp").write_bytes(b"half")
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patched, pytest.raises(RuntimeError):
+        patched.setattr(sys.modules["solar_rl.pipeline.build"], "finish", die)
+        build_here(tmp_path / "ds")
+    build_here(tmp_path / "ds")
+    assert hashes(tmp_path / "ds") == hashes(straight[0])
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_fifty_kills_all_over_a_build(straight: tuple[Path, int], tmp_path: Path) -> None:
