@@ -13,6 +13,7 @@ def lab(
     *overrides: Overrides,
     out: Out = None,
     results: Path | None = None,
+    prepare_only: bool = False,
     report_only: bool = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -28,9 +29,12 @@ def lab(
         overrides: Fields of it, such as --seeds '[0]' or --train.updates 20.
         out: Folder of the run (default: runs/lab/NAME).
         results: Write the results as Markdown here too, plots beside it (default: in the folder alone).
+        prepare_only: Stop before the timed pilot: start policy and dataset versions alone.
         report_only: Write the results of what is finished, and run nothing.
         dry_run: Print what would be run.
     """
     from solar_rl import commands_lab
 
-    commands_lab.lab(plan, overrides, out, results, report_only=report_only, dry_run=dry_run)
+    commands_lab.lab(
+        plan, overrides, out, results, prepare_only=prepare_only, report_only=report_only, dry_run=dry_run
+    )

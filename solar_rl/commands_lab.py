@@ -25,6 +25,7 @@ def lab(
     out: Path | None,
     results: Path | None,
     *,
+    prepare_only: bool,
     report_only: bool,
     dry_run: bool,
 ) -> None:
@@ -56,7 +57,11 @@ def lab(
                 root,
                 say=partial(log.print, soft_wrap=True),
                 tick=lambda done, total: bar.update(task, completed=done, total=total),
+                prepare_only=prepare_only,
             )
+    if prepare_only:
+        print(f"prepared: {root}")
+        return
     command = " ".join(["solar-rl lab", plan, *overrides])
     written = write_results(made, folder, results or root / "results.md", command)
     print(f"results: {written}")

@@ -30,6 +30,7 @@ def run_lab(
     *,
     say: Callable[[str], None] = lambda line: None,
     tick: Callable[[int, int], None] = lambda done, total: None,
+    prepare_only: bool = False,
 ) -> Folder:
     """Do a lab run, or what is left of it.
 
@@ -38,6 +39,7 @@ def run_lab(
         root: Its folder.
         say: Told what begins.
         tick: Told how many runs are done, of how many.
+        prepare_only: Stop before the pilot: nothing that is made so far depends on how fast the machine is.
 
     Raises:
         InputError: The folder holds another plan's results, or another process works there.
@@ -51,6 +53,8 @@ def run_lab(
         before = float(folder.read(_SPENT) or 0.0)
         prepare(plan, folder, say)
         measure_start(plan, folder)
+        if prepare_only:
+            return folder
         spent = before + time.monotonic() - began
         if folder.read("pilot.json") is None:
             folder.write(_SPENT, spent)
