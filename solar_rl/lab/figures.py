@@ -32,6 +32,8 @@ class Mean(NamedTuple):
     def __str__(self) -> str:
         if np.isnan(self.value):
             return ""
+        if np.isnan(self.low):
+            return f"{self.value:.3f}"
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 

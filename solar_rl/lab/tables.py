@@ -171,6 +171,8 @@ def winners(arms: Arms, metric: Metric = PRIMARY) -> list[str]:
 def _difference(found: Mean | None) -> str:
     if found is None or np.isnan(found.value):
         return ""
+    if np.isnan(found.low):
+        return f"{found.value:+.3f} (one seed)"
     text = f"{found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
     return f"**{text}**" if found.excludes_zero else text
 
