@@ -57,7 +57,8 @@ def follow(plan: Plan, folder: Folder, arm: str, seed: int, updates: int) -> lis
     keys["model_name_or_path"] = str(start)
     if not train(ARMS[arm].recipe, keys, place / "training.log"):
         return [Point(updates, start)]
-    return [Point(before + updates_of(point), point) for point in checkpoints(output)]
+    points = [Point(before + updates_of(point), point) for point in checkpoints(output)]
+    return points if points[-1].updates == updates else [*points, Point(updates, output)]
 
 
 def training_keys(

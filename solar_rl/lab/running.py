@@ -104,6 +104,7 @@ def pilot(plan: Plan, folder: Folder, spent: float, say: Callable[[str], None]) 
     each = (plan.minutes * 60 * _SHARE - spent) * plan.workers / len(plan.runs)
     fitting = int((each - fixed) / update)
     updates = min(max(fitting, plan.train.least), plan.train.most)
+    updates -= updates % plan.train.checkpoints  # the last checkpoint is the end
     folder.write(
         PILOT,
         {

@@ -48,6 +48,7 @@ def test_a_confirmation_has_fresh_seeds_and_episodes_and_the_same_start():
 
 def test_the_lab_keeps_to_its_limits():
     plan = load_plan("lab")
+    assert plan.train.least >= plan.train.checkpoints
     assert len(plan.seeds) >= 5
     assert plan.train.rows <= 32
     assert plan.minutes <= 90
