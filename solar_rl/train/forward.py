@@ -11,11 +11,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch.distributed.fsdp import FSDPModule
 
 BY_TOKEN = ("token_type_ids", "mm_token_type_ids")
 """Inputs of shape (B, prompt + completion), 0 over the completion."""
 BY_IMAGE = ("image_grid_thw", "image_sizes", "image_position_ids", "pixel_attention_mask")
 """Inputs with one entry an image, beside ``pixel_values``."""
+
+_GATHERED = "solar_rl_gathered"
+"""Mark of a head that is gathered whenever the backbone has run."""
 
 
 def can_choose(images: Mapping[str, Any]) -> bool:
@@ -74,3 +78,23 @@ def spread(values: torch.Tensor, rows: torch.Tensor, size: int) -> torch.Tensor:
     """Put (R, T) values of chosen rows back to their places among ``size`` rows; the others are 0."""
     whole = values.new_zeros((size, *values.shape[1:]))
     return whole.index_copy(0, rows, values)
+
+
+def gather_head(model: Any) -> None:
+    """Let FSDP2 gather the head whenever the backbone has run, so that its gradient is shared.
+
+    TRL 1.16 multiplies by the head's weight without calling the head, so FSDP2 doesn't gather it, and TRL's own
+    ``full_tensor()`` leaves each process with the gradient of its own rows. A test fails without this.
+
+    Args:
+        model: The model as the trainer calls it; nothing is done where its head isn't sharded by FSDP2.
+    """
+    head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
+    if not isinstance(head, FSDPModule) or getattr(head, _GATHERED, False):
+        return
+
+    def gather(*_: Any) -> None:
+        head.unshard()
+
+    model.base_model.register_forward_hook(gather)
+    setattr(head, _GATHERED, True)

@@ -23,6 +23,7 @@ from solar_rl.store.parquet import table_files
 from solar_rl.train.anchor import Thoughts, anchor_texts
 from solar_rl.train.callbacks import LogCallback, counted
 from solar_rl.train.contexts import Contexts, make_contexts
+from solar_rl.train.forward import gather_head
 from solar_rl.train.images import Screens
 from solar_rl.train.resume import read_weights
 
@@ -118,6 +119,11 @@ class DemonstrationTrainer(SFTTrainer):  # type: ignore[misc]
             if "images" in row:
                 row["images"] = self._contexts.inputs(row["images"]).get("images", [])
         return self._collate(rows)
+
+    def compute_loss(self, model: Any, *args: Any, **kwargs: Any) -> Any:
+        """Compute TRL's loss, with a head whose gradient all processes share."""
+        gather_head(model)
+        return super().compute_loss(model, *args, **kwargs)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         if not read_weights(self, resume_from_checkpoint, model):

@@ -30,7 +30,7 @@ from solar_rl.errors import InputError
 from solar_rl.train.anchor import Anchor
 from solar_rl.train.contexts import Contexts
 from solar_rl.train.figures import PolicyFigures, SampledFigures, Window
-from solar_rl.train.forward import can_choose, choose_rows, spread, widen
+from solar_rl.train.forward import can_choose, choose_rows, gather_head, spread, widen
 from solar_rl.train.images import Memory
 from solar_rl.train.resume import read_weights
 from solar_rl.train.sampler import GroupSampler, check_groups, mean_weight
@@ -290,6 +290,7 @@ class ReplayGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
         rest = {"compute_entropy": compute_entropy, "compute_aux_loss": compute_aux_loss}
         forward = super()._get_per_token_logps_and_entropies
+        gather_head(model)
         if self._live is None or not can_choose(images):
             if self._joining is not None:
                 raise InputError(
