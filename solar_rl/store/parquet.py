@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from solar_rl.errors import InputError
-from solar_rl.schema import SPLITS, TABLES, Table, arrow_schema
+from solar_rl.schema import SPLITS, TABLES, arrow_schema
 from solar_rl.store.features import parquet_metadata
 
 if TYPE_CHECKING:
@@ -159,10 +159,8 @@ class TableWriter:
         self._writer = pq.ParquetWriter(
             path,
             self._schema,
-            compression=_codecs(self._table),
-            compression_level={
-                path: ZSTD_LEVEL for path, codec in _codecs(self._table).items() if codec == "zstd"
-            },
+            compression="zstd",
+            compression_level=ZSTD_LEVEL,
             use_dictionary=words,
             write_statistics=[c.name for c in self._table.columns if c.dtype != "image"],
         )
@@ -177,30 +175,6 @@ class TableWriter:
         self._end_file()
         for path in self._temporary:
             path.unlink(missing_ok=True)
-
-
-def _codecs(table: Table) -> dict[str, str]:
-    """Name the codec of each leaf column: zstd, but none for screenshots, which are PNG, JPEG or WebP already.
-
-    Of AndroidControl's screenshots zstd saves 1 %, of OpenCUA's nothing, of small JPEGs such as ScreenAgent's 17 %, and
-    it was most of the time of writing them. In ``preview`` a screenshot stands in several rows, which zstd finds.
-    """
-    return {
-        path: "none" if column.dtype == "image" and table.name == "images" else "zstd"
-        for column in table.columns
-        for path in _leaves(column.name, column.dtype)
-    }
-
-
-def _leaves(path: str, dtype: str) -> list[str]:
-    """Spell the paths at which parquet keeps a column's values.
-
-    >>> _leaves("boxes", "list<list<float64>>")
-    ['boxes.list.element.list.element']
-    """
-    if dtype == "image":
-        return [f"{path}.bytes", f"{path}.path"]
-    return _leaves(f"{path}.list.element", dtype[5:-1]) if dtype.startswith("list<") else [path]
 
 
 def _sync(path: Path) -> None:
