@@ -9,7 +9,8 @@ from solar_rl.cli import main
 from solar_rl.errors import ConfigError, InputError
 from solar_rl.evaluate.suites import ClosedLoopSuite, StepSuite, load_suite, suite_names
 
-FAST = ("--suite", "phone_steps", "--source.options.episodes", "3", "--bootstrap", "20", "--json")
+SEVERAL = ("--suite.protocols", "[solar, uis1_eval, agentcpm_eval_ac004]")
+FAST = ("--suite", "phone_steps", *SEVERAL, "--source.options.episodes", "3", "--bootstrap", "20", "--json")
 
 
 def run(capsys, *words, code=0):
