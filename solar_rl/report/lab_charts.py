@@ -74,18 +74,18 @@ def draw_forest(differences: Sequence[Difference], label: str, out: Path) -> Non
     from matplotlib.figure import Figure
 
     panels = list(dict.fromkeys(each.panel for each in differences))
-    rows = max(sum(each.panel == panel for each in differences) for panel in panels)
-    figure = Figure(figsize=(11, 0.28 * rows + 1.2), layout="constrained")
-    grid = figure.subplots(1, len(panels), sharex=True, squeeze=False)[0]
+    titles = list(dict.fromkeys(each.title for each in differences))[::-1]
+    figure = Figure(figsize=(11, 0.28 * len(titles) + 1.2), layout="constrained")
+    grid = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     for axes, panel in zip(grid, panels, strict=True):
-        shown = [each for each in differences if each.panel == panel][::-1]
         axes.axvline(0, color=_START, linewidth=0.8)
-        for y, each in enumerate(shown):
-            sure = each.low > 0 or each.high < 0
-            color = _LINE if sure else _SOFT
-            axes.plot([each.low, each.high], [y, y], color=color, linewidth=1.4)
-            axes.plot([each.value], [y], color=color, marker="o", markersize=4)
-        axes.set_yticks(range(len(shown)), [each.title for each in shown], fontsize=7)
+        for each in differences:
+            if each.panel == panel:
+                color = _LINE if each.low > 0 or each.high < 0 else _SOFT
+                y = titles.index(each.title)
+                axes.plot([each.low, each.high], [y, y], color=color, linewidth=1.4)
+                axes.plot([each.value], [y], color=color, marker="o", markersize=4)
+        axes.set_yticks(range(len(titles)), titles, fontsize=8)
         axes.set_title(f"less {panel}", fontsize=9, color=_INK)
         axes.tick_params(axis="x", labelsize=7)
         axes.spines[["top", "right"]].set_visible(False)
