@@ -3,12 +3,14 @@
 vLLM runs its engine in processes of its own, which wait for requests for ever when a kill takes away the one
 that asks. They can't be told to watch over it: a kill may come while they still import. So a guard is started
 before them, this very file as a script, in a session of its own. It waits for the end of its standard input, whose
-other end only the sampler holds, and then kills every process that bears the sampler's mark in its environment.
+other end only the sampler holds, and then kills every process that bears the sampler's mark in its environment,
+or bore it earlier: a process that gives itself another title, as vLLM's do once they have imported, wipes it out.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -24,6 +26,11 @@ MARK = "SOLAR_RL_ENGINE_OF"
 _QUIET_LOOKS = 3
 _LOOK_S = 0.1
 """The guard ends when so many looks, so many seconds apart, find nobody: one may be about to be started."""
+_WATCH_S = 0.5
+_REST = 20
+"""Until then it notes who bears the mark twice a second, or resting so many times as long as a look took."""
+Process = tuple[int, bytes]
+"""Its id and when it began: ids are given again."""
 
 
 class Leash:
@@ -66,25 +73,42 @@ class Leash:
 
 def _guard(mark: bytes) -> None:
     """Wait until the sampler is gone or has released its engines, then leave nothing of them."""
-    sys.stdin.buffer.read()
+    seen: set[Process] = set()
+    rest = 0.0
+    while not select.select([sys.stdin], [], [], rest)[0]:
+        began = time.monotonic()
+        seen |= _marked(mark)
+        rest = max(_WATCH_S, _REST * (time.monotonic() - began))
     quiet = 0
     while quiet < _QUIET_LOOKS:
-        found = list(_marked(mark))
-        for pid in found:
+        seen |= _marked(mark)
+        alive = [process for process in seen if _began(process[0]) == process[1]]
+        for pid, _ in alive:
             _kill(pid)
-        quiet = 0 if found else quiet + 1
+        quiet = 0 if alive else quiet + 1
         time.sleep(_LOOK_S)
 
 
-def _marked(mark: bytes) -> Iterator[int]:
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit():
-            try:
-                variables = (process / "environ").read_bytes()
-            except OSError:  # it has ended, or is somebody else's
-                continue
-            if mark in variables.split(b"\0"):
-                yield int(process.name)
+def _marked(mark: bytes) -> set[Process]:
+    found = set()
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            variables = Path(f"/proc/{name}/environ").read_bytes()
+        except OSError:  # it has ended, or is somebody else's
+            continue
+        began = _began(int(name))
+        if began is not None and mark in variables.split(b"\0"):
+            found.add((int(name), began))
+    return found
+
+
+def _began(pid: int) -> bytes | None:
+    """Return when a process began, in the kernel's ticks; None: it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in (b"Z", b"X") else fields[19]
 
 
 def _kill(pid: int) -> None:

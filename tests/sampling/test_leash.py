@@ -37,6 +37,26 @@ with leash.marking():
 """
 
 
+WIPING = """
+import ctypes, subprocess, sys, time
+from solar_rl.sampling.leash import Leash
+
+wiper = '''
+import ctypes, os, time
+time.sleep(2)
+fields = open("/proc/self/stat").read().rpartition(")")[2].split()
+start, end = int(fields[47]), int(fields[48])
+ctypes.memset(start, 0, end - start)
+print(os.getpid(), flush=True)
+time.sleep(600)
+'''
+leash = Leash()
+with leash.marking():
+    subprocess.Popen([sys.executable, "-c", wiper])
+time.sleep(600)
+"""
+
+
 def ended(pid: int, seconds: float) -> bool:
     """Wait for the end of a process that is no child of this one."""
     try:
@@ -72,6 +92,16 @@ def test_what_is_only_just_being_started_ends_too():
     assert sampler.returncode == -9
     assert all(ended(int(pid), 30) for pid in sampler.stdout.split())
     assert len(sampler.stdout.split()) == 5
+
+
+def test_a_process_that_wipes_out_its_environment_is_remembered():
+    sampler = subprocess.Popen([sys.executable, "-c", WIPING], stdout=subprocess.PIPE, text=True)
+    pid = int(sampler.stdout.readline())
+    assert MARK not in environment(pid), "as a new title of a process does"
+    sampler.kill()
+    sampler.wait()
+    assert ended(pid, 30)
+    sampler.stdout.close()
 
 
 def test_release_ends_what_is_left_and_the_mark_goes_with_the_block(monkeypatch):
