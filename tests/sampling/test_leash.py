@@ -17,7 +17,7 @@ FAMILY = """
 import os, subprocess, sys, time
 from solar_rl.sampling.leash import Leash
 
-leash, sleeper = Leash(), "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+leash, sleeper = Leash(), "import os, time; os.write(1, str(os.getpid()).encode() + bytes([10])); time.sleep(600)"
 parent = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', sys.argv[1]]); time.sleep(600)"
 subprocess.Popen([sys.executable, "-c", sleeper])
 with leash.marking():

@@ -68,7 +68,7 @@ def test_the_engine_takes_as_many_answers_at_once_as_llm_does(case):
     from vllm.usage.usage_lib import UsageContext
 
     _, sampler, *_ = case
-    _, most = EngineArgs().get_batch_defaults(1)
+    _, most = EngineArgs(model=sampler._config.model).get_batch_defaults(1)
     assert sampler._engine.vllm_config.scheduler_config.max_num_seqs == most[UsageContext.LLM_CLASS] > 128
 
 
