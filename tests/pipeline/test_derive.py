@@ -100,15 +100,15 @@ def test_a_damaged_version_is_made_again(built: Path, tmp_path: Path) -> None:
     assert _files(tmp_path / "x") == before
 
 
-@pytest.mark.parametrize("after", [0, 4, 11])
+@pytest.mark.parametrize("after", [0, 4, "manifest.json"])
 def test_a_derivation_that_was_stopped_while_it_took_its_place_goes_on(
-    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int | str
 ) -> None:
     planned = derive.plan(built, {"shaping.alignment": "paper"}, tmp_path / "x", None, "shape")
     renamed, rename = [], Path.rename
 
     def stopped(path: Path, target: Path) -> Path:
-        if len(renamed) == after:
+        if after == len(renamed) or target == tmp_path / "x" / str(after):
             raise KeyboardInterrupt
         renamed.append(path)
         return rename(path, target)

@@ -119,7 +119,8 @@ def test_a_lora_recipe_differs_in_adapters_and_micro_batches(stage, gb):
         "learning_rate",
     }
     batches = {"per_device_train_batch_size", "gradient_accumulation_steps", "steps_per_generation"}
-    assert set(found) - adapters - batches <= {"dataset", "model_name_or_path", "max_completion_length"}
+    room = {"dataset", "dataset_max_pixels", "model_name_or_path", "max_completion_length"}
+    assert set(found) - adapters - batches <= room
 
 
 @pytest.mark.parametrize("name", recipe_names())
