@@ -123,7 +123,7 @@ def turns(folder: str) -> None:
 def update(trainer: Any, rows: list[dict[str, Any]]) -> tuple[float, float]:
     """Take one update, as the training loop does; return its seconds by the clock and of the CPU."""
     wall, cpu = time.perf_counter(), time.process_time()
-    trainer.training_step(trainer.model, rows)
+    trainer.training_step(trainer.model, rows, None)
     trainer.optimizer.step()
     trainer.model.zero_grad()
     return time.perf_counter() - wall, time.process_time() - cpu
