@@ -51,10 +51,10 @@ format: setup ## let ruff rewrite the sources
 bench: setup ## run the benchmarks one after the other
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
 
-lab-quick: setup ## check the lab's machinery in 3 minutes, not the science
+lab-quick: setup ## check the lab's machinery in miniature, not the science
 	$(BIN)/solar-rl lab quick
 
-lab: setup ## train 11 arms x 5 seeds and measure them in closed loop: 90 minutes on 2 cores; goes on after a kill
+lab: setup ## train 11 arms x 5 seeds and measure them in closed loop, meant for 90 minutes on 2 cores; goes on after a kill
 	$(BIN)/solar-rl lab lab --results docs/results.md
 
 lab-full: setup ## the lab's sweeps, one factor at a time, hours; goes on after a kill (needs make lab)
