@@ -98,7 +98,8 @@ def _images(out: Path, hashes: pl.Series) -> dict[str, dict[str, Any]]:
     """
     import pyarrow.parquet as pq
 
-    wanted, found = hashes.to_list(), {}
+    wanted = hashes.to_list()
+    found: dict[str, dict[str, Any]] = {}
     for path in sorted((out / "data" / "images").glob("*.parquet")):
         with pq.ParquetFile(path) as file:
             column = file.schema_arrow.names.index("sha256")
