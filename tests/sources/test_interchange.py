@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -30,7 +31,7 @@ CARD = Path(__file__).parents[2] / "datasets" / "jsonl" / "README.md"
 
 
 def validator() -> Any:
-    return pytest.importorskip("jsonschema").Draft202012Validator(json_schema())
+    return jsonschema.Draft202012Validator(json_schema())
 
 
 def lines_of(page: Path) -> list[dict[str, Any]]:
@@ -70,7 +71,7 @@ def test_the_shipped_schema_is_current() -> None:
 
 
 def test_the_schema_is_a_schema() -> None:
-    pytest.importorskip("jsonschema").Draft202012Validator.check_schema(json_schema())
+    jsonschema.Draft202012Validator.check_schema(json_schema())
 
 
 def example_action(kind: str) -> dict[str, Any]:
