@@ -171,13 +171,19 @@ agentcpm_objects = st.fixed_dictionaries(
 def test_whatever_stands_beside_a_qwen_action_is_no_obstacle(arguments):
     call = json.dumps({"name": "mobile_use", "arguments": arguments})
     said = say("qwen25vl_mobile_use", f"<tool_call>{call}</tool_call>")
-    json.dumps(said, allow_nan=False).encode()
+    assert json.loads(json.dumps(said, allow_nan=False)) == said
+    assert said.get("error") or said["type"] in {"click", "long_press", "wait", "scroll", "swipe"}
+    if arguments["action"] == "wait":
+        assert said["type"] == "wait"
 
 
 @given(agentcpm_objects)
 def test_whatever_stands_beside_an_agentcpm_action_is_no_obstacle(data):
     said = say("agentcpm_gui", json.dumps(data))
-    json.dumps(said, allow_nan=False).encode()
+    assert json.loads(json.dumps(said, allow_nan=False)) == said
+    assert bool(said.get("error")) != ("type" in said)
+    if said.get("error"):
+        assert said["reason"]
     assert ("type" in said) != bool(said.get("error") and said["reason"])
 
 
