@@ -34,6 +34,10 @@ class ConfigError(InputError):
     """A dataset.yaml, recipe or override is wrong; raised before any work starts."""
 
 
+class NothingToCompare(InputError):
+    """A dataset on which a credit compares nothing, such as sparse success without a success."""
+
+
 class ActionError(InputError):
     """An action is not one of the canonical ones or lacks what its type requires."""
 

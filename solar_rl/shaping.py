@@ -58,6 +58,18 @@ def shape(scored: pl.DataFrame, shaping: ShapingConfig, advantage: AdvantageConf
     )
 
 
+def trajectory_rewards(scored: pl.DataFrame, shaping: ShapingConfig) -> Floats:
+    """Return (P,) R_traj of each trajectory, in the order of episode and candidate; NaN without a scored step.
+
+    Args:
+        scored: Rows sorted by key, with the columns that ``reconstruct`` reads.
+        shaping: The weights of R_traj.
+    """
+    paths = reconstruct(scored)
+    returns = _Returns(paths, scored["ref_len"].to_numpy()[paths.rows].astype(np.float64), shaping)
+    return returns.segment_return[paths.first_segments]
+
+
 @dataclass(frozen=True)
 class _Returns:
     """Sums over the segments, and what they return: the quantities that every alignment is made of."""

@@ -7,12 +7,12 @@ import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from solar_rl.errors import InputError
+from solar_rl.errors import NothingToCompare
 from solar_rl.lab.arms import ARMS
 from solar_rl.lab.folder import Folder
 from solar_rl.lab.plan import Plan
 from solar_rl.lab.preparing import checkpoints, sampled_config, updates_of
-from solar_rl.lab.training import nothing_to_compare, train
+from solar_rl.lab.training import train
 from solar_rl.pipeline import Options, build
 from solar_rl.train.keys import read_settings
 from solar_rl.train.launch import find_recipe
@@ -101,10 +101,8 @@ def _rows(plan: Plan, folder: Folder, arm: str) -> int:
     crediting = Crediting(recipe.get("credit", "solar"), recipe.get("advantage_weight", "none"))
     try:
         in_play = load_replay(folder.dataset(ARMS[arm].alignment), crediting).rows["in_play"]
-    except InputError as error:
-        if nothing_to_compare(error):
-            return plan.train.rows  # nothing will be trained
-        raise
+    except NothingToCompare:
+        return plan.train.rows  # nothing will be trained
     share = float(sum(in_play) / len(in_play))
     return plan.n * math.ceil(plan.train.rows / plan.n / share)
 

@@ -13,7 +13,7 @@ import polars as pl
 from solar_rl.agents import PolicyAgent
 from solar_rl.builder import load_builder
 from solar_rl.closed_loop import Job, Played, play
-from solar_rl.config import DatasetConfig, validate_config
+from solar_rl.config import DatasetConfig, ShapingConfig, validate_config
 from solar_rl.evaluate import evaluate, prepare
 from solar_rl.evaluate.answering import Answered, answer_steps, source_episodes
 from solar_rl.lab.asking import phone_options, prompt_block, sampler_block
@@ -22,6 +22,7 @@ from solar_rl.prompts import settled
 from solar_rl.sampling import make_sampler
 from solar_rl.sampling.base import Sampler, close
 from solar_rl.schema import Episode
+from solar_rl.shaping import trajectory_rewards
 from solar_rl.shipped import shipped_module
 
 HELD_OUT_SEED = 900_001
@@ -149,20 +150,16 @@ def _summed(found: Answered) -> dict[str, Any]:
 
 def _mean_return(verdicts: pl.DataFrame, episodes: pl.DataFrame) -> float:
     """Return the mean R_traj of the greedy answers, with the default weights (docs/method.md, section 3)."""
-    rows = verdicts.sort("episode_id", "step_index").join(
-        episodes.select("episode_id", "ref_len"), on="episode_id", how="left", maintain_order="left"
+    rows = verdicts.join(episodes.select("episode_id", "ref_len"), on="episode_id", how="left").select(
+        "episode_id",
+        "step_index",
+        "ref_len",
+        candidate_index=pl.lit(0),
+        raw_score="reward",
+        valid=pl.col("exact_match") == 1,
     )
-    returns = []
-    for _, one in rows.group_by("episode_id", maintain_order=True):
-        exact, score = one["exact_match"].to_list(), one["reward"].to_list()
-        prefix = exact.index(0) if 0 in exact else len(exact)
-        kept = score[: prefix + 1]
-        returns.append(
-            0.3 * sum(kept) / len(kept)
-            + 0.3 * min(1.0, prefix / one["ref_len"][0])
-            + 0.4 * (prefix == len(exact))
-        )
-    return float(sum(returns) / len(returns))
+    returns = trajectory_rewards(rows.sort("episode_id", "step_index"), ShapingConfig())
+    return float(returns.mean())
 
 
 def _press_back(found: Answered) -> dict[str, int]:

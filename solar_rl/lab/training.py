@@ -14,13 +14,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from solar_rl.errors import InputError
+from solar_rl.errors import NothingToCompare
 from solar_rl.shipped import shipped_path
 from solar_rl.train.keys import SCRIPTS, read_settings
 from solar_rl.train.launch import find_recipe
-
-_NOTHING = "has a reward to compare"
-"""Words of the error for a dataset on which a credit compares nothing, such as sparse success without a success."""
 
 
 def train(recipe: str, keys: Mapping[str, Any], log: Path) -> bool:
@@ -46,17 +43,10 @@ def train(recipe: str, keys: Mapping[str, Any], log: Path) -> bool:
     with _arguments([str(script), "--config", str(path), *words]), _printing_to(log):
         try:
             module.main()
-        except InputError as error:
-            if not nothing_to_compare(error):
-                raise
+        except NothingToCompare as error:
             print(error)
             return False
     return True
-
-
-def nothing_to_compare(error: InputError) -> bool:
-    """Tell whether an error says that a credit has no group to learn from on this dataset."""
-    return _NOTHING in error.message
 
 
 def _loaded(script: Path) -> ModuleType:

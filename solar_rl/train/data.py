@@ -17,7 +17,7 @@ from datasets.arrow_dataset import Dataset
 
 from solar_rl.advantage import credit as credit_rows
 from solar_rl.config import DatasetConfig, PromptConfig
-from solar_rl.errors import InputError
+from solar_rl.errors import InputError, NothingToCompare
 from solar_rl.policy import Reader, answer_text
 from solar_rl.schema import SPLITS
 from solar_rl.store.dataset import SolarDataset, open_dataset
@@ -143,7 +143,7 @@ def load_replay(
     screens = Screens(table_files(source.folder, "images"))
     made = make_rows(tables, config, screens, crediting)
     if made.rows.num_rows == 0:
-        raise InputError(
+        raise NothingToCompare(
             f"no group of split '{split}' has a reward to compare", where=where, hint=str(made.counts)
         )
     check_stored(made.rows, where)

@@ -84,9 +84,7 @@ def recipe_identity(solar: Any, config: Any, model: Any, dataset: str) -> dict[s
     for owner, names in ((solar, OURS), (config, TRLS), (model, MODELS)):
         known = {field.name for field in fields(owner)}
         identity |= {name: _plain(getattr(owner, name)) for name in names if name in known}
-    if identity.get("beta") or identity.get(
-        "use_peft"
-    ):  # then the start is part of the loss, or of the weights
+    if identity.get("beta") or identity.get("use_peft"):  # the start is part of the loss, or of the weights
         identity["start"] = _start_mark(model.model_name_or_path, model.model_revision)
     return identity
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from solar_rl.errors import CheckFailed, InputError
 from solar_rl.store.hub.faults import holds_secret, patiently, speaking
+from solar_rl.store.hub.names import require_tag
 from solar_rl.store.manifest import FileEntry, sha256_file
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ class Release:
         owned: Patterns of paths that are the release's alone: what else lies there is deleted.
         listing: A JSON file whose ``files`` name the paths of a release: those that an earlier release
             listed and this one doesn't are deleted.
+
+    Raises:
+        InputError: git refuses the tag's name.
     """
 
     folder: Path
@@ -48,6 +52,10 @@ class Release:
     repo_type: str = "dataset"
     owned: tuple[str, ...] = ()
     listing: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.tag is not None:
+            require_tag(self.tag)
 
 
 @dataclass(frozen=True)

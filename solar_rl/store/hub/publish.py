@@ -20,7 +20,7 @@ from solar_rl.store.hub.faults import (
     speaking,
     status_of,
 )
-from solar_rl.store.hub.names import require_repo, require_tag
+from solar_rl.store.hub.names import require_repo
 from solar_rl.store.hub.plan import Plan, Release, Watch, compare, make_plan, require_unchanged, tree
 from solar_rl.store.manifest import MANIFEST, FileEntry, file_entry, list_files, read_manifest, sha256_file
 
@@ -109,8 +109,6 @@ def plan_release(release: Release, repo: str, *, private: bool = False, watch: W
     from huggingface_hub import HfApi
 
     repo = require_repo(repo)
-    if release.tag is not None:
-        require_tag(release.tag)
     with no_token_shown():
         require_unchanged(release, watch)
         return make_plan(HfApi(), release, repo, private=private)
@@ -141,8 +139,6 @@ def publish_release(
     from huggingface_hub import HfApi
 
     repo = require_repo(repo)
-    if release.tag is not None:
-        require_tag(release.tag)
     bars_only_on_screens()
     with no_token_shown():
         api = HfApi()
