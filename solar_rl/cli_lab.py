@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from solar_rl.cli_options import DryRun, Out, Overrides
 
@@ -13,8 +16,8 @@ def lab(
     *overrides: Overrides,
     out: Out = None,
     results: Path | None = None,
-    prepare_only: bool = False,
-    report_only: bool = False,
+    prepare_only: Annotated[bool, Parameter(negative="")] = False,
+    report_only: Annotated[bool, Parameter(negative="")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Train every arm from one start on one sampled dataset, measure in closed loop, and write what came of it.
