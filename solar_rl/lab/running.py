@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from filelock import FileLock, Timeout
@@ -23,6 +24,8 @@ from solar_rl.lab.training import train
 PLAN, PILOT, START, MADE = "plan.json", "pilot.json", "start-measured.json", "made.json"
 _PILOT_ARM = "step_local_anchor"
 """The dearest arm: candidates and recorded actions go through the model."""
+_PILOT_UPDATES = (2, 12)
+_PILOT_FOLDER = "pilot"
 _SHARE = 0.92
 """Share of the time that is planned for; the rest is for what the pilot didn't see."""
 
@@ -79,26 +82,13 @@ def pilot(plan: Plan, folder: Folder, spent: float, say: Callable[[str], None]) 
     known = folder.read(PILOT)
     if known is not None:
         return int(known["updates"])
-    examiner, place = Examiner(plan), folder.root / "pilot"
-    times = []
-    for updates in (2, 12):
-        shutil.rmtree(place, ignore_errors=True)
-        began = time.monotonic()
-        keys = training_keys(plan, folder, _PILOT_ARM, 0, updates, place) | {"save_strategy": "no"}
-        train(ARMS[_PILOT_ARM].recipe, keys, folder.root / "pilot.log")
-        times.append(time.monotonic() - began)
-    update = (times[1] - times[0]) / 10
-    begin = max(0.0, times[0] - 2 * update)
-    examiner.steps(place)
-    began = time.monotonic()
-    examiner.steps(place)
-    steps = time.monotonic() - began
-    for name in UNSEEN if plan.measure.unseen else ():
-        examiner.steps(place, name)
-    unseen = time.monotonic() - began - steps
-    began = time.monotonic()
-    examiner.closed_loop(place)
-    closed = time.monotonic() - began
+    update, begin = _training_seconds(plan, folder)
+    examiner, place = Examiner(plan), folder.root / _PILOT_FOLDER
+    examiner.steps(place)  # the first time reads the held-out episodes, which a run of several does once
+    steps = _seconds(partial(examiner.steps, place))
+    kept_out = UNSEEN if plan.measure.unseen else ()
+    unseen = sum(_seconds(partial(examiner.steps, place, name)) for name in kept_out)
+    closed = _seconds(partial(examiner.closed_loop, place))
     shutil.rmtree(place)
     fixed = begin + plan.train.checkpoints * steps + unseen + closed
     each = (plan.minutes * 60 * _SHARE - spent) * plan.workers / len(plan.runs)
@@ -116,6 +106,26 @@ def pilot(plan: Plan, folder: Folder, spent: float, say: Callable[[str], None]) 
     )
     say(f"pilot: {update:.2f} s an update, {fixed:.0f} s a run beside them: {updates} updates a run")
     return updates
+
+
+def _training_seconds(plan: Plan, folder: Folder) -> tuple[float, float]:
+    """Return the seconds of an update and of what comes before the first one, from a short and a longer run."""
+    place = folder.root / _PILOT_FOLDER
+
+    def run(updates: int) -> None:
+        shutil.rmtree(place, ignore_errors=True)
+        keys = training_keys(plan, folder, _PILOT_ARM, 0, updates, place) | {"save_strategy": "no"}
+        train(ARMS[_PILOT_ARM].recipe, keys, folder.root / "pilot.log")
+
+    short, longer = (_seconds(partial(run, updates)) for updates in _PILOT_UPDATES)
+    update = (longer - short) / (_PILOT_UPDATES[1] - _PILOT_UPDATES[0])
+    return update, max(0.0, short - _PILOT_UPDATES[0] * update)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.monotonic()
+    work()
+    return time.monotonic() - began
 
 
 def measure_start(plan: Plan, folder: Folder) -> None:

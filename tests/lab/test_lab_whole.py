@@ -7,10 +7,11 @@ import pytest
 from solar_rl.errors import InputError
 from solar_rl.lab import load_plan
 from solar_rl.lab.courses import follow, training_keys
+from solar_rl.lab.folder import Folder
 from solar_rl.lab.lab import run_lab
 from solar_rl.lab.preparing import sampled_config
 from solar_rl.lab.results import write_results
-from solar_rl.lab.running import left
+from solar_rl.lab.running import left, pilot
 from solar_rl.lab.training import train
 from solar_rl.pipeline import build
 from solar_rl.store.dataset import open_dataset
@@ -55,6 +56,20 @@ def test_every_run_has_its_curve_and_its_episodes(lab):
     assert {one["task"] for one in result["closed_loop"]} == {"short", "super_long"}
     assert all(one["steps"] <= 3 for one in result["closed_loop"])
     assert set(result["unseen"]) == {"unseen_apps", "unseen_templates"}
+
+
+def test_the_pilot_sets_the_updates_once_and_within_bounds(lab, tmp_path):
+    plan, folder, _ = lab
+    train = plan.train.model_copy(update={"updates": None, "least": 2, "most": 4, "checkpoints": 2})
+    timed, said = plan.model_copy(update={"train": train, "minutes": 0.01}), []
+    place = Folder(tmp_path / "timed")
+    shutil.copytree(folder.root, place.root)
+    assert pilot(timed, place, 0.0, said.append) == 2, "no time is left for more than the least"
+    found = place.read("pilot.json")
+    assert found["fitting"] < 2 and min(found["seconds"].values()) >= 0
+    assert found["seconds"]["closed"] > 0 and len(said) == 1
+    assert not (place.root / "pilot").exists()
+    assert pilot(timed, place, 0.0, said.append) == 2 and len(said) == 1, "it is timed once"
 
 
 def test_the_versions_share_their_candidates_and_obey_every_law(lab):
