@@ -56,7 +56,7 @@ _FIGURES = """
     FROM rewards GROUP BY episode_id
   ) USING (episode_id) LEFT JOIN (
     SELECT episode_id, count(*) FILTER (success) / count(*)::DOUBLE AS success_rate,
-      avg(valid_prefix_len / ref_len) AS goal_progress
+      favg(valid_prefix_len / ref_len) AS goal_progress
     FROM trajectories GROUP BY episode_id
   ) USING (episode_id)
 """
@@ -135,7 +135,8 @@ def _side_by_side(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
     def named(frame: pl.DataFrame, side: str) -> pl.DataFrame:
         return frame.rename({name: f"{name}_{side}" for name in frame.columns if name != "episode_id"})
 
-    return named(a, "a").join(named(b, "b"), on="episode_id", how="full", coalesce=True)
+    both = named(a, "a").join(named(b, "b"), on="episode_id", how="full", coalesce=True)
+    return both.sort("episode_id")  # a join promises no order, and a mean's last digit hangs on it
 
 
 def same_files(a: Manifest, b: Manifest, table: str) -> bool:

@@ -105,7 +105,7 @@ def check_fit(answers: pl.DataFrame, steps: pl.DataFrame, path: Path, *, adaptiv
         InputError: What doesn't fit, how often, and the first of it.
     """
     key = ["episode_id", "step_index"]
-    strange = answers.join(steps, on=key, how="anti")
+    strange = answers.join(steps, on=key, how="anti", maintain_order="left")
     if strange.height:
         first = strange.row(0, named=True)
         known = steps.filter(pl.col("episode_id") == first["episode_id"]).height
