@@ -25,6 +25,8 @@ class WarmPlan(Config):
     """Its learning rate."""
     every: int = Field(ge=1)
     """A leg: a checkpoint is saved and measured every so many updates."""
+    cooling: int = Field(default=0, ge=0)
+    """Updates of a last leg, over which the learning rate falls to 0, where the target wasn't reached before."""
     keys: dict[str, Any] = {}
     """More keys for its recipe."""
     target: float = Field(default=0.6, gt=0, le=1)

@@ -118,18 +118,25 @@ def warm_start(plan: Plan, folder: Folder, say: Say) -> None:
     warm, examiner = plan.warm, Examiner(plan)
     say(f"warm start: at most {warm.updates} updates of {warm.rows} steps")
     tried: list[dict[str, Any]] = folder.read(_TRIED) or []
-    while not tried or (tried[-1]["step_accuracy"] < warm.target and tried[-1]["updates"] < warm.updates):
-        done = tried[-1]["updates"] if tried else 0
-        _leg(plan, folder, done + warm.every)
-        found = examiner.steps(folder.warming / f"checkpoint-{done + warm.every}")
-        tried.append({"updates": done + warm.every, "step_accuracy": found["step_accuracy"]})
+    for until in _legs(plan):
+        if tried and (tried[-1]["step_accuracy"] >= warm.target or tried[-1]["updates"] >= until):
+            continue
+        _leg(plan, folder, until)
+        found = examiner.steps(folder.warming / f"checkpoint-{until}")
+        tried.append({"updates": until, "step_accuracy": found["step_accuracy"]})
         folder.write(_TRIED, tried)
-        say(f"  {tried[-1]['updates']} updates: step accuracy {found['step_accuracy']:.3f}")
+        say(f"  {until} updates: step accuracy {found['step_accuracy']:.3f}")
     best = min(tried, key=lambda one: abs(one["step_accuracy"] - warm.target))
     shutil.rmtree(folder.start, ignore_errors=True)
     unneeded = shutil.ignore_patterns("optimizer*", "scheduler*", "rng_state*", "training_args*")
     shutil.copytree(folder.warming / f"checkpoint-{best['updates']}", folder.start, ignore=unneeded)
     folder.write("start.json", {"chosen": best, "tried": tried})
+
+
+def _legs(plan: Plan) -> list[int]:
+    """List after how many updates each leg ends."""
+    warm = plan.warm
+    return [*range(warm.every, warm.updates + 1, warm.every), *([warm.updates + warm.cooling] if warm.cooling else [])]
 
 
 def _leg(plan: Plan, folder: Folder, until: int) -> None:
@@ -152,6 +159,12 @@ def _leg(plan: Plan, folder: Folder, until: int) -> None:
         "save_strategy": "steps",
         "save_steps": warm.every,
     }
+    if until > warm.updates:
+        keys |= {
+            "lr_scheduler_type": "warmup_stable_decay",
+            "lr_scheduler_kwargs": {"num_decay_steps": warm.cooling},
+            "save_steps": until,
+        }
     begun = [point for point in checkpoints(folder.warming) if updates_of(point) < until]
     keys |= {"resume_from_checkpoint": str(begun[-1])} if begun else {}
     train("phone_cpu/baseline_sft", keys | warm.keys, folder.root / "warming.log")
