@@ -118,56 +118,81 @@ def warm_start(plan: Plan, folder: Folder, say: Say) -> None:
     warm, examiner = plan.warm, Examiner(plan)
     say(f"warm start: at most {warm.updates} updates of {warm.rows} steps")
     tried: list[dict[str, Any]] = folder.read(_TRIED) or []
-    for until in _legs(plan):
+    for until in range(warm.every, warm.updates + 1, warm.every):
         if tried and (tried[-1]["step_accuracy"] >= warm.target or tried[-1]["updates"] >= until):
             continue
         _leg(plan, folder, until)
-        found = examiner.steps(folder.warming / f"checkpoint-{until}")
-        tried.append({"updates": until, "step_accuracy": found["step_accuracy"]})
+        tried.append(_tried(folder, examiner, until, say))
         folder.write(_TRIED, tried)
-        say(f"  {until} updates: step accuracy {found['step_accuracy']:.3f}")
+    if warm.cooling and tried[-1]["step_accuracy"] < warm.target and tried[-1]["updates"] <= warm.updates:
+        _cool(plan, folder)
+        tried.append(_tried(folder, examiner, warm.updates + warm.cooling, say))
+        folder.write(_TRIED, tried)
     best = min(tried, key=lambda one: abs(one["step_accuracy"] - warm.target))
     shutil.rmtree(folder.start, ignore_errors=True)
     unneeded = shutil.ignore_patterns("optimizer*", "scheduler*", "rng_state*", "training_args*")
-    shutil.copytree(folder.warming / f"checkpoint-{best['updates']}", folder.start, ignore=unneeded)
+    shutil.copytree(_warmed(folder, best["updates"]), folder.start, ignore=unneeded)
     folder.write("start.json", {"chosen": best, "tried": tried})
 
 
-def _legs(plan: Plan) -> list[int]:
-    """List after how many updates each leg ends."""
-    warm = plan.warm
-    return [*range(warm.every, warm.updates + 1, warm.every), *([warm.updates + warm.cooling] if warm.cooling else [])]
+def _warmed(folder: Folder, updates: int) -> Path:
+    """Return the checkpoint of the warm start after so many updates; the last may be the cooled one."""
+    point = folder.warming / f"checkpoint-{updates}"
+    return point if point.is_dir() else folder.cooled
+
+
+def _tried(folder: Folder, examiner: Examiner, updates: int, say: Say) -> dict[str, Any]:
+    """Measure a checkpoint of the warm start."""
+    found = examiner.steps(_warmed(folder, updates))
+    say(f"  {updates} updates: step accuracy {found['step_accuracy']:.3f}")
+    return {"updates": updates, "step_accuracy": found["step_accuracy"]}
 
 
 def _leg(plan: Plan, folder: Folder, until: int) -> None:
     """Train on from the last checkpoint."""
     warm = plan.warm
-    keys: dict[str, Any] = {
-        "dataset": str(folder.demonstrations),
-        "model_name_or_path": plan.pretrained or str(folder.random),
+    keys = _warm_keys(plan, folder) | {
         "output_dir": str(folder.warming),
-        "rows_per_update": warm.rows,
-        "per_device_train_batch_size": warm.rows,
         "max_steps": until,
-        "learning_rate": warm.learning_rate,
         "lr_scheduler_type": "constant_with_warmup",  # so that a leg doesn't depend on how many follow
         "warmup_steps": min(100, warm.updates // 10),
+        "save_strategy": "steps",
+        "save_steps": warm.every,
+    }
+    begun = [point for point in checkpoints(folder.warming) if updates_of(point) < until]
+    keys |= {"resume_from_checkpoint": str(begun[-1])} if begun else {}
+    train("phone_cpu/baseline_sft", keys | warm.keys, folder.root / "warming.log")
+
+
+def _cool(plan: Plan, folder: Folder) -> None:
+    """Train on from the last checkpoint, in another order, while the learning rate falls to 0."""
+    shutil.rmtree(folder.cooled, ignore_errors=True)
+    keys = _warm_keys(plan, folder) | {
+        "model_name_or_path": str(_warmed(folder, plan.warm.updates)),
+        "output_dir": str(folder.cooled),
+        "max_steps": plan.warm.cooling,
+        "lr_scheduler_type": "linear",
+        "warmup_steps": plan.warm.cooling // 10,  # the optimizer's moments begin anew
+        "seed": plan.seed + 1,
+        "save_strategy": "no",
+    }
+    train("phone_cpu/baseline_sft", keys | plan.warm.keys, folder.root / "warming.log")
+
+
+def _warm_keys(plan: Plan, folder: Folder) -> dict[str, Any]:
+    """Return what all parts of the warm start say otherwise than their recipe."""
+    warm = plan.warm
+    return {
+        "dataset": str(folder.demonstrations),
+        "model_name_or_path": plan.pretrained or str(folder.random),
+        "rows_per_update": warm.rows,
+        "per_device_train_batch_size": warm.rows,
+        "learning_rate": warm.learning_rate,
         "train_sampling_strategy": "group_by_length",  # short prompts needn't wait for long ones
         "thoughts": "recorded" if plan.thoughts else "none",
         "seed": plan.seed,
         "logging_steps": warm.every,
-        "save_strategy": "steps",
-        "save_steps": warm.every,
     }
-    if until > warm.updates:
-        keys |= {
-            "lr_scheduler_type": "warmup_stable_decay",
-            "lr_scheduler_kwargs": {"num_decay_steps": warm.cooling},
-            "save_steps": until,
-        }
-    begun = [point for point in checkpoints(folder.warming) if updates_of(point) < until]
-    keys |= {"resume_from_checkpoint": str(begun[-1])} if begun else {}
-    train("phone_cpu/baseline_sft", keys | warm.keys, folder.root / "warming.log")
 
 
 def checkpoints(folder: Path) -> list[Path]:
