@@ -8,16 +8,49 @@ actions in AndroidControl's own vocabulary and pixels.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
+
+from solar_rl.actions import Action
 from solar_rl.builder import Sign
 from solar_rl.errors import RecordError
 from solar_rl.schema import Episode, Step
 
 from .android_control import AndroidControl
 from .android_control.jsonl import JsonlBuilder, first_rows, read_list
-from .android_control.screen import LISTED, infer_screen, read_boxes, smallest_holding
+from .android_control.plain import Edges, Number, Odd, plain_id, plain_text
+from .android_control.screen import LISTED, infer_screen, place_boxes, read_boxes, smallest_holding
 from .android_control.vocabulary import each_step, optional_text, read_action, read_point, read_text
+
+_FIXED = {
+    "navigate_home": Action("press", button="home"),
+    "navigate_back": Action("press", button="back"),
+    "wait": Action("wait"),
+}
+
+
+class _PlainAction(msgspec.Struct, gc=False):
+    action_type: Literal[
+        "click", "long_press", "scroll", "input_text", "open_app", "navigate_home", "navigate_back", "wait"
+    ]
+    x: Number | None = None
+    y: Number | None = None
+    direction: Literal["up", "down", "left", "right"] | None = None
+    text: str | None = None
+    app_name: str | None = None
+
+
+class _PlainLine(msgspec.Struct, gc=False):
+    episode_id: int | str
+    goal: str
+    actions: list[_PlainAction]
+    step_instructions: list[str | None]
+    candidate_bboxes: list[list[Edges]]
+    split: str | None = None
+
+
+_PLAIN = msgspec.json.Decoder(_PlainLine)
 
 
 class AndroidControlJsonl(JsonlBuilder):
@@ -47,14 +80,24 @@ class AndroidControlJsonl(JsonlBuilder):
             RecordError: What is broken, and at which step.
         """
         steps = self._steps(row)
+        return self._episode(episode_id, read_text(row, "goal"), steps, row.get("split"))
+
+    def plain_episode(self, line: bytes) -> Episode:
+        """Read a plain line."""
+        row = _PLAIN.decode(line)
+        if not len(row.actions) == len(row.step_instructions) == len(row.candidate_bboxes) != 0:
+            raise Odd
+        return self._episode(plain_id(row.episode_id), plain_text(row.goal), _plain_steps(row), row.split)
+
+    def _episode(self, episode_id: str, goal: str, steps: tuple[Step, ...], split: str | None) -> Episode:
         opened = (step.action.app_name for step in steps if step.action.app_name)
         return Episode(
             episode_id,
             source=self.name,
             platform="android",
-            goal=read_text(row, "goal"),
+            goal=goal,
             steps=steps,
-            split=row.get("split") or "train",
+            split=split or "train",
             app=next(opened, None),
             license=self.license,
         )
@@ -89,6 +132,46 @@ class AndroidControlJsonl(JsonlBuilder):
             )
 
         return tuple(each_step(actions, step))
+
+
+def _plain_steps(row: _PlainLine) -> tuple[Step, ...]:
+    screen = infer_screen([(a.x, a.y) for a in row.actions if a.x is not None and a.y is not None])
+    width, height, origin = screen
+    steps = []
+    for index, fields in enumerate(row.actions):
+        action = _plain_action(fields, width, height)
+        boxes, target = place_boxes(row.candidate_bboxes[index], screen, action.x, action.y)
+        instruction = row.step_instructions[index]
+        step = Step(
+            index,
+            action,
+            width,
+            height,
+            instruction=instruction if instruction and instruction.strip() else None,
+            target_box=target,
+            candidate_boxes=boxes,
+            screen_size=origin,
+            box_rule=LISTED if target else None,
+        )
+        steps.append(step)
+    return tuple(steps)
+
+
+def _plain_action(fields: _PlainAction, width: int, height: int) -> Action:
+    kind, x, y = fields.action_type, fields.x, fields.y
+    if kind == "click" or kind == "long_press":
+        if x is None or y is None:
+            raise Odd
+        return Action(kind, x / width, y / height)
+    if x is not None or y is not None:
+        raise Odd  # the screen is inferred from points of clicks alone
+    if kind == "scroll":
+        return Action("scroll", direction=fields.direction)
+    if kind == "input_text":
+        return Action("input_text", text=plain_text(fields.text))
+    if kind == "open_app":
+        return Action("open_app", app_name=plain_text(fields.app_name))
+    return _FIXED[kind]
 
 
 BUILDER = AndroidControlJsonl

@@ -13,9 +13,10 @@ training the vertical ones follow the content. Each path is turned so that it is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import UNSET, UnsetType
 
 from solar_rl.actions import Action, opposite, path_direction
 from solar_rl.builder import Sign
@@ -23,9 +24,20 @@ from solar_rl.config import Config, SourceConfig
 from solar_rl.errors import ConfigError, RecordError
 from solar_rl.schema import Episode, Screenshot, Step
 
+from ._ui_s1_plain import NO_CHECKS, PLAIN, PlainChecks, PlainContent, PlainStep, plain_boxes
 from .android_control import AndroidControl
 from .android_control.jsonl import JsonlBuilder, first_rows, read_list
-from .android_control.screen import LARGE, LISTED, Screen, infer_screen, number, read_boxes, smallest_holding
+from .android_control.plain import Odd, plain_id, plain_text
+from .android_control.screen import (
+    LARGE,
+    LISTED,
+    Screen,
+    infer_screen,
+    number,
+    place_boxes,
+    read_boxes,
+    smallest_holding,
+)
 from .android_control.vocabulary import (
     Point,
     each_step,
@@ -49,6 +61,9 @@ Points = dict[str, Point]
 Content = tuple[dict[str, Any], Points]
 _BUTTONS = {"Back": "back", "Home": "home", "Enter": "enter"}
 _STATUSES = {"success": "complete", "failure": "infeasible"}
+_WAIT = Action("wait")
+_PRESSES = {name: Action("press", button=button) for name, button in _BUTTONS.items()}
+_ENDS = {name: Action("finished", status=status) for name, status in _STATUSES.items()}
 _ACTIONS = ("click", "long_press", "swipe", "type", "open", "wait", "system_button", "terminate")
 
 
@@ -122,18 +137,92 @@ class UiS1(JsonlBuilder):
         if not rows:
             raise RecordError("no_steps", "the episode has no steps")
         variant = self._variant(rows)
-        steps = self._steps(rows, variant)
+        return self._episode(episode_id, read_text(row, "goal"), self._steps(rows, variant), variant, success)
+
+    def _episode(
+        self, episode_id: str, goal: str, steps: list[Step], variant: str, success: bool | None
+    ) -> Episode:
         return Episode(
             episode_id,
             source=self.name,
             platform="android",
-            goal=read_text(row, "goal"),
+            goal=goal,
             steps=tuple(steps),
             split=self.options.split or ("test" if variant == "evaluation" else "train"),
             app=next((step.action.app_name for step in steps if step.action.app_name), None),
             license=self.license,
             recorded_success=success,
         )
+
+    def plain_episode(self, line: bytes) -> Episode:
+        """Read a plain line of an episode whose screenshots aren't read, and that names its id."""
+        row = PLAIN.decode(line)
+        rows, success = row.steps, row.is_successful
+        left_out = success is False and self.options.unsuccessful == "reject"
+        if left_out or not rows or row.episode_id is UNSET or self.options.images is not None:
+            raise Odd
+        variant = self._plain_variant(rows)
+        steps = self._plain_steps(rows, variant)
+        return self._episode(plain_id(row.episode_id), plain_text(row.goal), steps, variant, success)
+
+    def _plain_variant(self, rows: list[PlainStep]) -> str:
+        if self.options.variant != "auto":
+            return str(self.options.variant)
+        if any(row.check_options is not UNSET for row in rows):
+            return "evaluation"
+        return "thoughts" if any(row.thought is not UNSET for row in rows) else "training"
+
+    def _plain_steps(self, rows: list[PlainStep], variant: str) -> list[Step]:
+        described = self.options.descriptions
+        contents = [row.action_content for row in rows]
+        screen = _infer([(content.coordinate, content.coordinate2) for content in contents])
+        width, height, origin = screen
+        steps = []
+        for index, row in enumerate(rows):
+            content, checks = contents[index], row.check_options or NO_CHECKS
+            action = self._plain_action(content, checks, screen, variant)
+            boxes, target = place_boxes(plain_boxes(content, checks), screen, action.x, action.y)
+            instruction, thought = row.step_instruction, row.thought
+            if not (instruction and instruction.strip()):
+                instruction = row.action_description if described else None
+            step = Step(
+                index,
+                action,
+                width,
+                height,
+                instruction=instruction if instruction and instruction.strip() else None,
+                target_box=target,
+                candidate_boxes=boxes,
+                screen_size=origin,
+                box_rule=LISTED if target else None,
+                thought=thought if thought and thought.strip() else None,
+            )
+            steps.append(step)
+        return steps
+
+    def _plain_action(
+        self, content: PlainContent, checks: PlainChecks, screen: Screen, variant: str
+    ) -> Action:
+        kind, start, end = content.action, content.coordinate, content.coordinate2
+        if kind == "click" or kind == "long_press":
+            if start is UNSET:
+                raise Odd
+            return Action(kind, start[0] / screen.width, start[1] / screen.height)
+        if kind == "swipe":
+            if start is UNSET or end is UNSET:
+                raise Odd
+            return self._scroll(start, end, checks.direction or None, screen, variant)
+        if kind == "type":
+            return Action("input_text", text=plain_text(content.text))
+        if kind == "open":
+            return Action("open_app", app_name=plain_text(content.text))
+        if kind == "wait":
+            return _WAIT
+        if kind == "system_button" and content.button is not None:
+            return _PRESSES[content.button]
+        if kind == "terminate" and content.status is not None:
+            return _ENDS[content.status]
+        raise Odd
 
     def _variant(self, rows: list[dict[str, Any]]) -> str:
         if self.options.variant != "auto":
@@ -143,7 +232,7 @@ class UiS1(JsonlBuilder):
 
     def _steps(self, rows: list[dict[str, Any]], variant: str) -> list[Step]:
         contents = each_step(rows, lambda _, row: _content(row))
-        inferred = _infer(points for _, points in contents)
+        inferred = _infer([tuple(points.get(name, UNSET) for name in _POINTS) for _, points in contents])
         return each_step(rows, lambda index, row: self._step(index, row, contents[index], inferred, variant))
 
     def _step(
@@ -191,7 +280,9 @@ class UiS1(JsonlBuilder):
         if kind in ("click", "long_press"):
             return point_action(kind, *_given(points, "coordinate"), screen)
         if kind == "swipe":
-            return self._scroll(points, checks, screen, variant)
+            start, end = _given(points, "coordinate"), _given(points, "coordinate2")
+            direction = read_direction(checks) if "direction" in checks else None
+            return self._scroll(start, end, direction, screen, variant)
         if kind == "type":
             return Action("input_text", text=read_text(content, "text"))
         if kind == "open":
@@ -204,13 +295,13 @@ class UiS1(JsonlBuilder):
             return Action("finished", status=_choice(content, "status", _STATUSES))
         raise RecordError("unknown_action", f"unknown action {kind!r}, expected one of {', '.join(_ACTIONS)}")
 
-    def _scroll(self, points: Points, checks: dict[str, Any], screen: Screen, variant: str) -> Action:
-        start, end = _given(points, "coordinate"), _given(points, "coordinate2")
+    def _scroll(
+        self, start: Point, end: Point, direction: str | None, screen: Screen, variant: str
+    ) -> Action:
         along = path_direction(*start, *end)
-        follows_finger = variant != "training" and along in ("up", "down")
-        direction = opposite(along) if follows_finger else along
-        if "direction" in checks:
-            direction = read_direction(checks)
+        if direction is None:
+            follows_finger = variant != "training" and along in ("up", "down")
+            direction = opposite(along) if follows_finger else along
         if not self.options.swipe_paths:
             return Action("scroll", direction=direction)
         if along == direction:
@@ -260,15 +351,17 @@ def _screenshot_name(row: dict[str, Any]) -> str:
     return read_text(row, "screenshot").rstrip("/").rpartition("/")[2]
 
 
-def _infer(named: Iterable[Points]) -> Screen:
+def _infer(named: list[tuple[Point | UnsetType, ...]]) -> Screen:
     """Infer the size from the points, and from swipes: the two ends of a path add up to the screen."""
     points: list[Point] = []
     sums = set()
-    for ends in named:
-        points += ends.values()
-        if len(ends) == 2:
-            (x, y), (x2, y2) = ends.values()
-            sums.add((round(x + x2), round(y + y2)))
+    for start, end in named:
+        if start is not UNSET:
+            points.append(start)
+        if end is not UNSET:
+            points.append(end)
+            if start is not UNSET:
+                sums.add((round(start[0] + end[0]), round(start[1] + end[1])))
     return LARGE if LARGE[:2] in sums else infer_screen(points)
 
 

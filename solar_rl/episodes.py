@@ -62,16 +62,17 @@ def check_episode(episode: Episode, seen: Iterable[str] = ()) -> None:
         raise RecordError("empty_text", "the goal is empty")
     if not episode.steps:
         raise RecordError("no_steps", "the episode has no steps")
-    for position, step in enumerate(episode.steps):
-        try:
+    step, position = episode.steps[0], 0
+    try:
+        for position, step in enumerate(episode.steps):
             _check_step(step, position)
-        except RecordError as error:
-            where = f"step {step.step_index}"
-            raise RecordError(error.reason, error.message, where=where, hint=error.hint) from error
+    except RecordError as error:
+        where = f"step {step.step_index}"
+        raise RecordError(error.reason, error.message, where=where, hint=error.hint) from error
 
 
 def _check_step(step: Step, position: int) -> None:
-    action = step.action
+    action, boxes, target = step.action, step.candidate_boxes, step.target_box
     if step.step_index != position:
         raise RecordError("step_gap", f"step {position} has index {step.step_index}")
     if step.screen_width <= 0 or step.screen_height <= 0:
@@ -85,9 +86,8 @@ def _check_step(step: Step, position: int) -> None:
         raise RecordError("off_screen", f"{action.action_type} at {point} lies outside the screen")
     if action.action_type == "input_text" and not action.text:
         raise RecordError("empty_text", "input_text has no text")
-    boxes = step.candidate_boxes
-    if step.target_box is not None and step.target_box not in boxes:
-        boxes = (*boxes, step.target_box)
+    if target is not None and target not in boxes:
+        boxes = (*boxes, target)
     if boxes:
         _check_boxes(boxes)
     if step.screenshot is not None:

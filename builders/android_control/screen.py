@@ -90,19 +90,45 @@ def read_boxes(value: Any, screen: Screen) -> tuple[Box, ...]:
     if value is None or value == []:
         return ()
     rows = value if isinstance(value, list) and isinstance(value[0], list) else [value]
-    width, height, _ = screen
-    boxes: list[Box] = []
     for row in rows:
         if not isinstance(row, list) or len(row) != 4:
             raise RecordError("bad_box", f"a candidate box is {row!r}, expected [left, top, right, bottom]")
-        left, top, right, bottom = row
-        # Whole pixels on the screen, as nearly all are, spare six calls a box.
-        whole = type(left) is type(top) is type(right) is type(bottom) is int
-        if whole and 0 <= left < right <= width and 0 <= top < bottom <= height:
-            boxes.append(make_box((left / width, top / height, right / width, bottom / height)))
-        elif box := screen.box(*(number(edge, "an edge of a candidate box") for edge in row)):
-            boxes.append(box)
-    return tuple(boxes)
+        for edge in row:
+            number(edge, "an edge of a candidate box")
+    return place_boxes(rows, screen)[0]
+
+
+def place_boxes(
+    rows: Iterable[Sequence[float]], screen: Screen, x: float | None = None, y: float | None = None
+) -> tuple[tuple[Box, ...], Box | None]:
+    """Clip pixel boxes to the screen, and find the smallest that holds a point of the unit square.
+
+    Args:
+        rows: Left, top, right and bottom of each.
+        screen: The screen; a box of which nothing lies on it is left out.
+        x: The point, if there is one.
+        y: The same down the height.
+
+    Returns:
+        The boxes in the unit square, and the smallest that holds the point.
+    """
+    width, height, _ = screen
+    boxes: list[Box] = []
+    smallest, least = None, inf
+    for left, top, right, bottom in rows:
+        if not (0 <= left < right <= width and 0 <= top < bottom <= height):
+            left, right = max(left, 0), min(right, width)
+            top, bottom = max(top, 0), min(bottom, height)
+            if left >= right or top >= bottom:
+                continue
+        edges = x1, y1, x2, y2 = left / width, top / height, right / width, bottom / height
+        box = make_box(edges)
+        boxes.append(box)
+        if x is None or y is None:
+            continue
+        if x1 <= x <= x2 and y1 <= y <= y2 and (area := (x2 - x1) * (y2 - y1)) < least:
+            smallest, least = box, area
+    return tuple(boxes), smallest
 
 
 def smallest_holding(boxes: Sequence[Box], x: float | None, y: float | None) -> Box | None:
