@@ -138,10 +138,10 @@ def _plain_steps(row: _PlainLine) -> tuple[Step, ...]:
     screen = infer_screen([(a.x, a.y) for a in row.actions if a.x is not None and a.y is not None])
     width, height, origin = screen
     steps = []
-    for index, fields in enumerate(row.actions):
+    rows = zip(row.actions, row.candidate_bboxes, row.step_instructions, strict=True)
+    for index, (fields, edges, instruction) in enumerate(rows):
         action = _plain_action(fields, width, height)
-        boxes, target = place_boxes(row.candidate_bboxes[index], screen, action.x, action.y)
-        instruction = row.step_instructions[index]
+        boxes, target = place_boxes(edges, screen, action.x, action.y)
         step = Step(
             index,
             action,

@@ -115,6 +115,8 @@ def place_boxes(
     width, height, _ = screen
     boxes: list[Box] = []
     smallest, least = None, inf
+    if x is None or y is None:
+        x = y = inf  # no box holds it
     for left, top, right, bottom in rows:
         if not (0 <= left < right <= width and 0 <= top < bottom <= height):
             left, right = max(left, 0), min(right, width)
@@ -124,8 +126,6 @@ def place_boxes(
         edges = x1, y1, x2, y2 = left / width, top / height, right / width, bottom / height
         box = make_box(edges)
         boxes.append(box)
-        if x is None or y is None:
-            continue
         if x1 <= x <= x2 and y1 <= y <= y2 and (area := (x2 - x1) * (y2 - y1)) < least:
             smallest, least = box, area
     return tuple(boxes), smallest

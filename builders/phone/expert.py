@@ -115,6 +115,8 @@ def _perform(phone: Phone, intent: Intent) -> Demonstration:
         return _type(phone, intent)
     seen = find(phone.screen.tree, intent.key)
     if seen is None or not _enough(phone, seen):
+        if intent.key not in phone.screen.places:  # it doesn't scroll: a menu lies over it
+            return Demonstration(Action("press", button="back"), "Close what is in the way")
         return _scroll_to(phone, intent.key, f"you can {intent.say[0].lower()}{intent.say[1:]}")
     return _touch(phone, intent)
 

@@ -209,3 +209,19 @@ def test_the_text_names_what_can_be_touched_and_nothing_hidden() -> None:
     assert "About phone" not in seen, "below the fold"
     env.act(Action("scroll", direction="down"))
     assert "About phone" in env.observe().screen_text
+
+
+def test_a_menu_over_what_the_expert_needs_is_closed_first() -> None:
+    """A policy deleted a note that it shouldn't have, and opens another one's menu: the note must come back."""
+    env = PhoneEnv(PhoneOptions(templates=("notes.delete",), popup_rate=0, buckets={"short": 1.0}))
+    env.reset("any", 3)
+    notes = env.phone.apps["notes"]
+    lost, other = [title for title in notes.bodies if title not in env.goal][:2]
+    env.act(Action("open_app", app_name="Notes"))
+    notes.on_delete(lost)
+    notes.menu = ("menu", "open", other)
+    env.act(Action("wait"))
+    assert env.steps_left is not None
+    while not env.done:
+        env.act(expert_action(env).action)
+    assert env.success
