@@ -80,17 +80,20 @@ class AndroidControlJsonl(JsonlBuilder):
             RecordError: What is broken, and at which step.
         """
         steps = self._steps(row)
-        return self._episode(episode_id, read_text(row, "goal"), steps, row.get("split"))
+        opened = (step.action.app_name for step in steps if step.action.app_name)
+        return self._episode(episode_id, read_text(row, "goal"), steps, row.get("split"), next(opened, None))
 
     def plain_episode(self, line: bytes) -> Episode:
         """Read a plain line."""
         row = _PLAIN.decode(line)
         if not len(row.actions) == len(row.step_instructions) == len(row.candidate_bboxes) != 0:
             raise Odd
-        return self._episode(plain_id(row.episode_id), plain_text(row.goal), _plain_steps(row), row.split)
+        steps, app = _plain_steps(row)
+        return self._episode(plain_id(row.episode_id), plain_text(row.goal), steps, row.split, app)
 
-    def _episode(self, episode_id: str, goal: str, steps: tuple[Step, ...], split: str | None) -> Episode:
-        opened = (step.action.app_name for step in steps if step.action.app_name)
+    def _episode(
+        self, episode_id: str, goal: str, steps: tuple[Step, ...], split: str | None, app: str | None
+    ) -> Episode:
         return Episode(
             episode_id,
             source=self.name,
@@ -98,7 +101,7 @@ class AndroidControlJsonl(JsonlBuilder):
             goal=goal,
             steps=steps,
             split=split or "train",
-            app=next(opened, None),
+            app=app,
             license=self.license,
         )
 
@@ -134,14 +137,15 @@ class AndroidControlJsonl(JsonlBuilder):
         return tuple(each_step(actions, step))
 
 
-def _plain_steps(row: _PlainLine) -> tuple[Step, ...]:
-    screen = infer_screen([(a.x, a.y) for a in row.actions if a.x is not None and a.y is not None])
+def _plain_steps(row: _PlainLine) -> tuple[tuple[Step, ...], str | None]:
+    """Return the steps, and the first app that they open."""
+    screen = infer_screen([(a.x or 0, a.y or 0) for a in row.actions])
     width, height, origin = screen
-    steps = []
-    rows = zip(row.actions, row.candidate_bboxes, row.step_instructions, strict=True)
-    for index, (fields, edges, instruction) in enumerate(rows):
+    steps, app = [], None
+    for index, fields in enumerate(row.actions):
         action = _plain_action(fields, width, height)
-        boxes, target = place_boxes(edges, screen, action.x, action.y)
+        boxes, target = place_boxes(row.candidate_bboxes[index], screen, action.x, action.y)
+        instruction = row.step_instructions[index]
         step = Step(
             index,
             action,
@@ -154,7 +158,8 @@ def _plain_steps(row: _PlainLine) -> tuple[Step, ...]:
             box_rule=LISTED if target else None,
         )
         steps.append(step)
-    return tuple(steps)
+        app = app or action.app_name
+    return tuple(steps), app
 
 
 def _plain_action(fields: _PlainAction, width: int, height: int) -> Action:

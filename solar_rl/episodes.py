@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from math import isfinite, nan
+from math import isfinite
 
 from solar_rl.actions import Box
 from solar_rl.errors import InputError, RecordError
@@ -95,17 +95,18 @@ def _check_step(step: Step, position: int) -> None:
 
 
 def _check_boxes(boxes: Sequence[Box | None]) -> None:
-    """Look at all boxes at once, and at each only where something is wrong: a build has millions."""
-    total = 0.0
+    """Look at the sum of each box, and at its numbers only where that is wrong: a build has millions."""
     try:
         for x1, y1, x2, y2 in boxes:  # type: ignore[misc]
-            total += x1 + y1 + x2 + y2
+            if not isfinite(x1 + y1 + x2 + y2):
+                break
+        else:
+            return
     except (TypeError, ValueError):  # one isn't there, or has not four numbers
-        total = nan
-    if not isfinite(total):
-        for box in boxes:
-            if box is not None:
-                _check_box(box)
+        pass
+    for box in boxes:
+        if box is not None:
+            _check_box(box)
 
 
 def _check_box(box: Box) -> None:
