@@ -184,7 +184,11 @@ def measure_workers(name: str, folder: Path, rounds: int) -> dict[str, float]:
                 assert child.stdout and child.stdout.readline() == "ready\n"
             start = time.perf_counter()
             for child in ready:
-                child.communicate("go\n")
+                assert child.stdin
+                child.stdin.write("go\n")
+                child.stdin.flush()
+            for child in ready:
+                child.communicate()
             found[workers].append(time.perf_counter() - start)
     one, two = (min(seconds) for seconds in found.values())
     return {"one_s": one, "two_s": two, "times_as_fast": one / two}

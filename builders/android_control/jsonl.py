@@ -42,12 +42,13 @@ class JsonlBuilder(Builder):
         """Yield each line of one file as an Episode, or as a Reject that says why not."""
         with self._file(shard).open("rb") as lines:
             for number, line in enumerate(lines, start=1):
-                if line.strip():
+                if not line.isspace():
                     yield self._read_line(line, shard, number)
 
     def _read_line(self, line: bytes, file: str, number: int) -> Episode | Reject:
         try:
-            line.decode()  # a struct skips what nobody asks for
+            if not line.isascii():
+                line.decode()  # a struct skips what nobody asks for
             return self.plain_episode(line)
         except NOT_PLAIN:
             return self._read_object(line, file, number)
