@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from solar_rl.pipeline.finish import Origin, finish, prepared
 from solar_rl.pipeline.hashes import FileHashes
 from solar_rl.pipeline.keys import STAGES, Keys, make_keys, portable, sampler_identity, why
 from solar_rl.pipeline.phases import Job, Phase, Standing, run_phase
-from solar_rl.pipeline.preview import write_preview
-from solar_rl.pipeline.reuse import Base, reuse_tables
+from solar_rl.pipeline.preview import Images, write_preview
+from solar_rl.pipeline.reuse import Base, find_base, is_current, reuse_tables
 from solar_rl.pipeline.settle import nothing_built
-from solar_rl.pipeline.tables import read_notes
+from solar_rl.pipeline.tables import read_images, read_notes
 from solar_rl.pipeline.work import (
     WORK,
     claim,
@@ -40,7 +41,6 @@ from solar_rl.store.manifest import (
     Attribution,
     FileEntry,
     Manifest,
-    first_damaged,
     read_manifest,
 )
 from solar_rl.verify import check_verifier
@@ -133,7 +133,7 @@ class Prepared:
     @property
     def current(self) -> bool:
         """Tell whether this very build is there, whole: a file that is gone or cut is built again."""
-        return _is_current(self.out, self.there, self.keys.build_id)
+        return is_current(self.out, self.there, self.keys.build_id)
 
     @property
     def stages_to_run(self) -> tuple[str, ...]:
@@ -264,7 +264,7 @@ def prepare(config: DatasetConfig, out: Path, options: Options) -> Prepared:
     there = _dataset_in(out, config.name)
     if there and not options.replace:
         keep_finished(out, there, keys.build_id)
-    base = None if _is_current(out, there, keys.build_id) else _find_base(config, out, keys, options.base)
+    base = None if is_current(out, there, keys.build_id) else find_base(config, out, keys, options.base)
     kept = cache if options.use_cache else None
     return Prepared(config, out, builder, keys, origin, hashes, kept, there, base)
 
@@ -323,7 +323,7 @@ def _make_tables(made: Prepared, job: Job, progress: Progress) -> None:
     with prepared():
         run_everywhere(job, "write", 1 if little else job.config.executor.workers, lambda standing: None)
     origin = replace(made.origin, filtered=builder.filtered())
-    close_version(job.stage, origin, settled.rejects, read_notes(job.notes))
+    close_version(job.stage, origin, settled.rejects, read_notes(job.notes), partial(read_images, settled))
 
 
 def run_everywhere(job: Job, phase: Phase, most: int, progress: Progress) -> None:
@@ -338,7 +338,11 @@ def run_everywhere(job: Job, phase: Phase, most: int, progress: Progress) -> Non
 
 
 def close_version(
-    stage: Path, origin: Origin, rejects: Iterable[Reject], known: dict[str, FileEntry]
+    stage: Path,
+    origin: Origin,
+    rejects: Iterable[Reject],
+    known: dict[str, FileEntry],
+    images: Images | None = None,
 ) -> None:
     """Write what stands beside a new version's tables, the manifest last.
 
@@ -347,11 +351,12 @@ def close_version(
         origin: Where it comes from.
         rejects: What was not built.
         known: Entries of tables that needn't be hashed again.
+        images: Reads screenshots for the preview (default: from the version's own table).
     """
     rejects = list(rejects)
     for left in stage.rglob(".*.tmp"):  # by a process that was killed; everyone who writes here is done
         left.unlink()
-    write_preview(stage, origin.config.preview_rows)
+    write_preview(stage, origin.config.preview_rows, images)
     lines = (orjson.dumps(asdict(reject)) + b"\n" for reject in rejects)
     write_atomically(stage / "rejects.jsonl", b"".join(lines))
     finish(stage, origin, rejects, known)
@@ -368,32 +373,3 @@ def _dataset_in(out: Path, name: str) -> Manifest | None:
             hint="use --out with another folder",
         )
     return manifest
-
-
-def _is_current(out: Path, manifest: Manifest | None, build_id: str) -> bool:
-    return manifest is not None and manifest.build_id == build_id and first_damaged(out, manifest) is None
-
-
-def _find_base(config: DatasetConfig, out: Path, keys: Keys, named: Path | None) -> Base | None:
-    """Find a finished version with the same candidates: the one named, what lies in ``out``, or one beside it.
-
-    Raises:
-        InputError: The one that was named can't be used.
-    """
-    if named is not None:
-        base = Base(named, read_manifest(named))
-        if not base.same(keys, "sample") or first_damaged(named, base.manifest):
-            reasons = why(keys, base.manifest)
-            told = "; ".join(reasons["read"] + reasons["sample"]) or "a file is damaged"
-            raise InputError(f"can't start from it: {told}", where=str(named), hint="leave --from out")
-        return base
-    beside = (Base.look(folder) for folder in (out, *sorted(out.parent.glob(f"{config.name}-*"))))
-    found = [
-        base
-        for base in beside
-        if base is not None
-        and base.manifest.name == config.name
-        and base.same(keys, "sample")
-        and first_damaged(base.folder, base.manifest) is None
-    ]
-    return max(found, key=lambda base: sum(base.same(keys, stage) for stage in STAGES), default=None)

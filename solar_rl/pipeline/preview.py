@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from solar_rl.schema import SPLITS, TABLES
 from solar_rl.store.parquet import TableWriter
 
 FIRST_EPISODES = 500
+Images = Callable[[Collection[str], Collection[str]], dict[str, dict[str, Any]]]
+"""Reads the screenshots of some episodes by their hashes, as values of column ``image``."""
 
 
-def write_preview(out: Path, rows: int) -> None:
+def write_preview(out: Path, rows: int, images: Images | None = None) -> None:
     """Write table ``preview`` from the other tables: the best and the worst trajectory of some episodes.
 
     Episodes are taken from the first few hundred in key order, so that one row group of each table holds
@@ -24,13 +27,16 @@ def write_preview(out: Path, rows: int) -> None:
     Args:
         out: Folder of the dataset, its other tables written.
         rows: Stop before the episode that would go beyond this many rows (at least one episode).
+        images: Reads screenshots (default: from table ``images``, of which it may have to read a good part, since
+            that is sorted by hash).
     """
+    read = images or (lambda episodes, hashes: _images(out, hashes))
     split = next(s for s in SPLITS if any((out / "data" / "trajectories").glob(f"{s}-*.parquet")))
     with TableWriter(out, "preview", split) as writer:
-        writer.write(_preview_rows(out, split, rows))
+        writer.write(_preview_rows(out, split, rows, read))
 
 
-def _preview_rows(out: Path, split: str, rows: int) -> pl.DataFrame:
+def _preview_rows(out: Path, split: str, rows: int, read: Images) -> pl.DataFrame:
     chosen = _choose(_scan(out, "trajectories", split), rows)
     ids = chosen["episode_id"].unique().sort()
     episodes = _of(out, "episodes", split, ids).select("episode_id", "goal")
@@ -45,7 +51,7 @@ def _preview_rows(out: Path, split: str, rows: int) -> pl.DataFrame:
         .join(episodes, on="episode_id")
         .sort(TABLES["preview"].key)
     )
-    images = _images(out, table["image_sha256"].drop_nulls().unique().sort())
+    images = read(ids.to_list(), table["image_sha256"].drop_nulls().unique().to_list())
     words = [
         {
             "expert": _words(row),
@@ -90,7 +96,7 @@ def _words(row: dict[str, Any], prefix: str = "") -> str:
     return action.describe() if action else f"unparsable: {row['parse_error']}"
 
 
-def _images(out: Path, hashes: pl.Series) -> dict[str, dict[str, Any]]:
+def _images(out: Path, hashes: Collection[str]) -> dict[str, dict[str, Any]]:
     """Read the screenshots of some hashes.
 
     Of the row groups, in which hashes are sorted, only those are read that hold one: the time doesn't grow
@@ -98,7 +104,7 @@ def _images(out: Path, hashes: pl.Series) -> dict[str, dict[str, Any]]:
     """
     import pyarrow.parquet as pq
 
-    wanted = hashes.to_list()
+    wanted = set(hashes)
     found: dict[str, dict[str, Any]] = {}
     for path in sorted((out / "data" / "images").glob("*.parquet")):
         with pq.ParquetFile(path) as file:
@@ -108,7 +114,7 @@ def _images(out: Path, hashes: pl.Series) -> dict[str, dict[str, Any]]:
                 if not any(known.min <= each <= known.max for each in wanted):
                     continue
                 there = file.read_row_group(group, columns=["sha256"])["sha256"].to_pylist()
-                places = [at for at, each in enumerate(there) if each in set(wanted)]
+                places = [at for at, each in enumerate(there) if each in wanted]
                 if places:
                     rows = file.read_row_group(group, columns=["image"]).take(places)["image"].to_pylist()
                     found |= dict(zip((there[at] for at in places), rows, strict=True))

@@ -19,13 +19,13 @@ import polars as pl
 
 from solar_rl.config import DatasetConfig
 from solar_rl.errors import InputError
-from solar_rl.pipeline.keys import Keys
+from solar_rl.pipeline.keys import STAGES, Keys, why
 from solar_rl.pipeline.scoring import score_by_parts
 from solar_rl.pipeline.tables import DERIVED, VERDICTS
 from solar_rl.pipeline.work import sync, temporary_name
 from solar_rl.schema import SCORE_COLUMNS, SPLITS, Reject
 from solar_rl.shaping import Shaped, shape
-from solar_rl.store.manifest import FileEntry, Manifest, read_manifest
+from solar_rl.store.manifest import FileEntry, Manifest, first_damaged, read_manifest
 from solar_rl.store.parquet import TableWriter
 
 SAMPLED = ("episodes", "steps", "images", "candidates")
@@ -208,3 +208,33 @@ def _link(source: Path, target: Path) -> None:
         shutil.copyfile(source, temporary)
         sync(temporary)
         temporary.replace(target)
+
+
+def is_current(out: Path, manifest: Manifest | None, build_id: str) -> bool:
+    """Tell whether a folder holds this very build, whole."""
+    return manifest is not None and manifest.build_id == build_id and first_damaged(out, manifest) is None
+
+
+def find_base(config: DatasetConfig, out: Path, keys: Keys, named: Path | None) -> Base | None:
+    """Find a finished version with the same candidates: the one named, what lies in ``out``, or one beside it.
+
+    Raises:
+        InputError: The one that was named can't be used.
+    """
+    if named is not None:
+        base = Base(named, read_manifest(named))
+        if not base.same(keys, "sample") or first_damaged(named, base.manifest):
+            reasons = why(keys, base.manifest)
+            told = "; ".join(reasons["read"] + reasons["sample"]) or "a file is damaged"
+            raise InputError(f"can't start from it: {told}", where=str(named), hint="leave --from out")
+        return base
+    beside = (Base.look(folder) for folder in (out, *sorted(out.parent.glob(f"{config.name}-*"))))
+    found = [
+        base
+        for base in beside
+        if base is not None
+        and base.manifest.name == config.name
+        and base.same(keys, "sample")
+        and first_damaged(base.folder, base.manifest) is None
+    ]
+    return max(found, key=lambda base: sum(base.same(keys, stage) for stage in STAGES), default=None)

@@ -7,7 +7,7 @@ thousand episodes, or of one row group of images.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -226,6 +226,27 @@ def _write_images(task: FileTask, settled: Settled, config: DatasetConfig, folde
     return [(path, writer.rows) for path in writer.files]
 
 
+def read_images(settled: Settled, episodes: Collection[str], hashes: Collection[str]) -> dict[str, Any]:
+    """Read screenshots of some episodes from their units, of which nothing else is read.
+
+    Args:
+        settled: The units.
+        episodes: Ids.
+        hashes: SHA-256 of screenshots that they show.
+
+    Returns:
+        Values of column ``image`` by hash.
+    """
+    holders = settled.episodes.filter(pl.col("episode_id").is_in(list(episodes)))["unit"].unique().sort()
+    found: dict[str, Any] = {}
+    for shelf in (_Shelf(settled.units[number]) for number in holders):
+        here = shelf.holds(hashes)
+        if here:
+            rows = _shown([shelf.row(sha256) for sha256 in here])
+            found |= dict(zip(here, rows["image"].to_pylist(), strict=True))
+    return found
+
+
 def _shown(rows: list[pa.Table]) -> pa.Table:
     """Put rows of units together as rows of table ``images``; each screenshot is copied once."""
     import pyarrow as pa
@@ -245,6 +266,10 @@ class _Shelf:
     def __init__(self, unit: Unit) -> None:
         self._table = unit.images
         self._row = {sha256: row for row, sha256 in enumerate(self._table["sha256"].to_pylist())}
+
+    def holds(self, hashes: Collection[str]) -> list[str]:
+        """Return those of the hashes that lie here."""
+        return sorted(set(hashes) & self._row.keys())
 
     def row(self, sha256: str) -> pa.Table:
         """Return an image's row, still on the disk."""
