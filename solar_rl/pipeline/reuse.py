@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -102,9 +103,18 @@ def _shape_split(base: Base, config: DatasetConfig, split: str, staged: Path, *,
         with ExitStack() as stack:
             part = (index, len(files))
             writers = [stack.enter_context(TableWriter(staged, name, split, part=part)) for name in DERIVED]
+            threads = stack.enter_context(ThreadPoolExecutor(len(writers)))
+            writing: list[Future[None]] = []
             for tables in shaped(base, config, split, part, episodes):
-                for writer, frame in zip(writers, tables, strict=True):
-                    writer.write(frame)
+                for (
+                    done
+                ) in writing:  # a row group is packed while the next one is worked out, and no more wait
+                    done.result()
+                writing = [
+                    threads.submit(writer.write, frame) for writer, frame in zip(writers, tables, strict=True)
+                ]
+            for done in writing:
+                done.result()
 
 
 def _shape_again(
