@@ -13,6 +13,7 @@ al. 2007) and the pigeonhole principle; the thresholds are ours.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from solar_rl.schema import SPLITS
@@ -78,18 +79,8 @@ SELECT a.first, unnest(b.ids)
 FROM alike_screens JOIN screens AS a ON a.id = earlier JOIN screens AS b ON b.id = held
 """
 _SHOWING = """
-SELECT image_sha256 AS screenshot, episode_id, split, count(*) AS steps
-FROM steps SEMI JOIN (
-  SELECT image_sha256 FROM steps WHERE image_sha256 IS NOT NULL GROUP BY image_sha256 HAVING count(*) > 1
-) USING (image_sha256) JOIN episodes USING (episode_id) GROUP BY ALL
-"""
-_REPEATED_GOALS = """
-WITH goals AS MATERIALIZED (
-  SELECT min(goal) AS goal, count(*) AS episodes, min(split) AS low, max(split) AS high,
-    list_sort(list_distinct(list(split))) AS splits, min(episode_id) AS example
-  FROM episodes GROUP BY lower(trim(goal))
-)
-SELECT *, (SELECT count(*) FROM goals) AS different FROM goals WHERE episodes > 1
+SELECT image_sha256 AS screenshot, list(episode_id) AS episode_id
+FROM steps WHERE image_sha256 IS NOT NULL GROUP BY image_sha256 HAVING count(*) > 1
 """
 _EPISODES = "SELECT episode_id, split, goal, goal_words, screen_hash FROM episodes"
 _REASONS = ("goal", "screen", "screenshot")
@@ -103,14 +94,15 @@ class Leakage:
         """Answer with counts, the held-out episodes by reason, the worst pairs, and what they share."""
         import polars as pl
 
-        goals, showing, known = answer(con, _REPEATED_GOALS), answer(con, _SHOWING), answer(con, _EPISODES)
-        screenshots = _screenshots(showing)
-        pairs = _evidence(
-            pl.concat([answer(con, _ALIKE), _showing_the_same(showing)]).unique(), known, showing
-        )
-        counted = con.sql("SELECT count(*) FROM images").fetchall()[0][0]
+        with ThreadPoolExecutor(1) as thread:  # one query seldom keeps two cores busy
+            alike = thread.submit(answer, con.cursor(), _ALIKE)
+            known = answer(con, _EPISODES)
+            (different, goals), showing = _goals(known), _showing(answer(con, _SHOWING), known)
+            counted = con.sql("SELECT count(*) FROM images").fetchall()[0][0]
+            screenshots, both = _screenshots(showing), _both_show(showing)
+            pairs = _evidence(pl.concat([alike.result(), both.unique()]).unique(), known, both)
         return {
-            "What occurs in more than one split": _summary(goals, known.height, screenshots, counted),
+            "What occurs in more than one split": _summary(different, goals, screenshots, counted),
             "Held-out episodes that an earlier split resembles": _by_reason(pairs, known),
             f"Pairs across splits that are most alike (at most {SHOWN_ROWS})": _worst(pairs),
             **_goal_tables(goals),
@@ -119,6 +111,33 @@ class Leakage:
             .head(SHOWN_ROWS)
             .with_columns(pl.col("splits").list.join(", ")),
         }
+
+
+def _goals(known: pl.DataFrame) -> tuple[int, pl.DataFrame]:
+    """Return how many goals there are, and those of several episodes; case and outer blanks don't count."""
+    import polars as pl
+
+    words = known["goal"].str.strip_chars(" ").str.to_lowercase()
+    again = known.with_columns(words=words).filter(words.is_duplicated())
+    goals = again.group_by("words").agg(
+        pl.col("goal").min(),
+        pl.len().cast(pl.Int64).alias("episodes"),
+        pl.col("split").min().alias("low"),
+        pl.col("split").max().alias("high"),
+        pl.col("split").unique().sort().alias("splits"),
+        pl.col("episode_id").min().alias("example"),
+    )
+    return known.height - again.height + goals.height, goals
+
+
+def _showing(repeated: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Return at how many of its steps an episode shows each screenshot that occurs again."""
+    import polars as pl
+
+    shown = (
+        repeated.explode("episode_id").group_by("screenshot", "episode_id").agg(steps=pl.len().cast(pl.Int64))
+    )
+    return shown.join(known.select("episode_id", "split"), on="episode_id")
 
 
 def _screenshots(showing: pl.DataFrame) -> pl.DataFrame:
@@ -132,10 +151,9 @@ def _screenshots(showing: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _summary(goals: pl.DataFrame, episodes: int, screenshots: pl.DataFrame, counted: int) -> pl.DataFrame:
+def _summary(different: int, goals: pl.DataFrame, screenshots: pl.DataFrame, counted: int) -> pl.DataFrame:
     import polars as pl
 
-    different = goals["different"][0] if goals.height else episodes
     shared = goals.filter(pl.col("low") != pl.col("high"))
     shown = screenshots.filter(pl.col("splits").list.len() > 1)
     rows = [
@@ -180,15 +198,11 @@ def _both_show(showing: pl.DataFrame) -> pl.DataFrame:
     return both.select(earlier="episode_id", held="episode_id_held")
 
 
-def _showing_the_same(showing: pl.DataFrame) -> pl.DataFrame:
-    return _both_show(showing).unique()
-
-
-def _evidence(pairs: pl.DataFrame, known: pl.DataFrame, showing: pl.DataFrame) -> pl.DataFrame:
+def _evidence(pairs: pl.DataFrame, known: pl.DataFrame, both: pl.DataFrame) -> pl.DataFrame:
     """Put beside each pair how alike its goals and screens are, and drop those that are not."""
     import polars as pl
 
-    shared = _both_show(showing).group_by("earlier", "held").len("shared_screenshots")
+    shared = both.group_by("earlier", "held").len("shared_screenshots")
     found = pairs.join(known, left_on="held", right_on="episode_id")
     found = found.join(known, left_on="earlier", right_on="episode_id", suffix="_earlier")
     found = found.join(shared, on=["earlier", "held"], how="left")

@@ -6,6 +6,7 @@ numbers, so that figures repeat to the last bit.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 
     from solar_rl.query import Connection
 
-FIRST_ROWS = 50_000
+FIRST_ROWS = 20_000
 """Completions are long: how they differ is looked at in the first rows of the table alone."""
-TOKEN_ROWS = 10_000
+TOKEN_ROWS = 5_000
 """Token ids and log-probs are longer still."""
 CELLS = 25
 """Points in the same cell of a grid of so many a side are the same action: 0.04, as near as peers ask for. Ours."""
@@ -168,6 +169,10 @@ class Figures:
     def __init__(self, con: Connection) -> None:
         self._con = con
 
+    def read(self) -> None:
+        """Read what comes from all rows now."""
+        _ = self.groups, self.answers
+
     @cached_property
     def groups(self) -> pl.DataFrame:
         """Return how many steps have so many candidates, scored and valid ones, by action type."""
@@ -197,7 +202,11 @@ class Sampling:
         """Answer it."""
         import polars as pl
 
-        figures = Figures(con)
+        figures, early = Figures(con), Figures(con.cursor())
+        with ThreadPoolExecutor(1) as thread:  # what looks at the first rows alone keeps one core busy
+            looking = thread.submit(lambda: (early.first, early.tokens))
+            figures.read()
+        figures.first, figures.tokens = looking.result()
         first = figures.first
         texts = ("steps", "candidates_a_step", "different_a_step", "all_equal")
         actions = [name for name in first if name not in texts[1:]]
