@@ -53,7 +53,7 @@ _ENDS = (
     f"(SELECT action_type, {_ONE} FROM steps JOIN episodes USING (episode_id) WHERE step_index = ref_len - 1)"
 )
 _GOALS = """(
-    SELECT 1 AS n, episode_id || ', step 0' AS first, count(*) OVER (PARTITION BY lower(trim(goal))) AS same FROM episodes
+    SELECT count(*) AS n, count(*) AS same, min(episode_id) || ', step 0' AS first FROM episodes GROUP BY lower(trim(goal))
 )"""
 _BEFORE = f"""(
     SELECT *, {_ONE}, said <> 0 AND said = lag(said) OVER (PARTITION BY episode_id ORDER BY step_index) AS again
