@@ -2,7 +2,7 @@
 
 Usage: python benchmarks/bench_build.py [workers|rebuild|scale|memory ...]   (default: all)
 
-* ``workers``: a source of gzipped TFRecords with phone-sized screenshots (2.4 GB, 512 episodes in 16 shards: large enough
+* ``workers``: a source of gzipped TFRecords with phone-sized screenshots (3.5 GB, 768 episodes in 24 shards: large enough
   that starting and closing a build don't decide), read and written by one worker and by two, each held to one
   thread of polars; goal 1.7. Beside it: two processes against one that only read the source.
 * ``rebuild``: nothing changed (goal 2 s), new shaping, new words in the card.
@@ -33,7 +33,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "builders")]
 
 RUNS = 3
 SHARDS, EPISODES_A_SHARD, STEPS = 4, 16, 6
-MANY_SHARDS, MANY_EPISODES_A_SHARD = 16, 32
+MANY_SHARDS, MANY_EPISODES_A_SHARD = 24, 32
 GOALS = {"workers": 1.7, "nothing": 2.0, "score": 2.0, "memory": 1.3}
 READ_ONLY = """
 import sys
