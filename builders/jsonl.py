@@ -10,7 +10,7 @@ from solar_rl.config import Config, SourceConfig
 from solar_rl.errors import ConfigError, RecordError
 from solar_rl.interchange import Images, read_line
 from solar_rl.lines import is_gzip, lines_before, read_lines
-from solar_rl.peek import first_objects, some_files
+from solar_rl.peek import first_objects, lines_about, some_files
 from solar_rl.schema import Episode, Reject
 
 _ENDINGS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
@@ -72,6 +72,12 @@ class Jsonl(Builder):
                 continue
             before = lines_before(file, start) if before is None else before
             yield Reject(file.name, f"line {before + number}", item.reason, str(item))
+
+    def about(self, shard: str) -> int | None:
+        """Count the lines of a shard from the length of its file's first ones."""
+        file, start, end = self._place(shard)
+        whole, size = lines_about(file), file.stat().st_size
+        return round(whole * ((end or size) - start) / size) if whole is not None and size else whole
 
     def _read_line(self, line: bytes | RecordError, images: Images) -> Episode | RecordError:
         if isinstance(line, RecordError):

@@ -130,6 +130,10 @@ class Builder(ABC):
     def shards(self) -> list[str]:
         """List independent pieces of work in a fixed order, such as file names."""
 
+    def about(self, shard: str) -> int | None:
+        """Tell about how many episodes a shard holds, where a quick look tells; for the time left, and nothing else."""
+        return None
+
     @abstractmethod
     def read(self, shard: str) -> Iterator[Episode | Reject]:
         """Yield the episodes of one shard in a fixed order, and a Reject for each broken record."""

@@ -10,7 +10,7 @@ from typing import Any
 from solar_rl.builder import Builder
 from solar_rl.config import SourceConfig
 from solar_rl.errors import ConfigError, RecordError
-from solar_rl.peek import first_objects, some_files
+from solar_rl.peek import first_objects, lines_about, some_files
 from solar_rl.schema import Episode, Reject
 
 from .plain import NOT_PLAIN, Odd
@@ -44,6 +44,10 @@ class JsonlBuilder(Builder):
             for number, line in enumerate(lines, start=1):
                 if not line.isspace():
                     yield self._read_line(line, shard, number)
+
+    def about(self, shard: str) -> int | None:
+        """Count the lines of a file from the length of its first ones."""
+        return lines_about(self._file(shard))
 
     def _read_line(self, line: bytes, file: str, number: int) -> Episode | Reject:
         try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -19,7 +19,7 @@ from solar_rl.pipeline.finish import Origin, finish, prepared
 from solar_rl.pipeline.hashes import FileHashes
 from solar_rl.pipeline.keys import STAGES, Keys, make_keys, portable, sampler_identity, why
 from solar_rl.pipeline.phases import Job, Phase, Standing, run_phase
-from solar_rl.pipeline.preview import Images, write_preview
+from solar_rl.pipeline.preview import write_preview
 from solar_rl.pipeline.reuse import Base, find_base, is_current, reuse_tables
 from solar_rl.pipeline.settle import nothing_built
 from solar_rl.pipeline.tables import read_images, read_notes
@@ -44,6 +44,9 @@ from solar_rl.store.manifest import (
     read_manifest,
 )
 from solar_rl.verify import check_verifier
+
+if TYPE_CHECKING:
+    from solar_rl.report.strip import Images
 
 CACHE = ".solar-cache"
 """Folder beside the datasets for answers of costly samplers, and for hashes of source files."""
@@ -351,7 +354,7 @@ def close_version(
         origin: Where it comes from.
         rejects: What was not built.
         known: Entries of tables that needn't be hashed again.
-        images: Reads screenshots for the preview (default: from the version's own table).
+        images: Reads screenshots for preview, report and picture (default: from the version's own table).
     """
     rejects = list(rejects)
     for left in stage.rglob(".*.tmp"):  # by a process that was killed; everyone who writes here is done
@@ -359,7 +362,7 @@ def close_version(
     write_preview(stage, origin.config.preview_rows, images)
     lines = (orjson.dumps(asdict(reject)) + b"\n" for reject in rejects)
     write_atomically(stage / "rejects.jsonl", b"".join(lines))
-    finish(stage, origin, rejects, known)
+    finish(stage, origin, rejects, known, images)
 
 
 def _dataset_in(out: Path, name: str) -> Manifest | None:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from solar_rl.config import DatasetConfig
 from solar_rl.pipeline.checks import run_checks
@@ -24,6 +25,9 @@ from solar_rl.store.manifest import (
     write_manifest,
     write_text,
 )
+
+if TYPE_CHECKING:
+    from solar_rl.report.strip import Images
 
 CARD_STATS = ("first_failure", "validity", "truncation")
 """Statistics whose tables the card prints."""
@@ -61,7 +65,11 @@ def prepared() -> Iterator[None]:
 
 
 def finish(
-    out: Path, origin: Origin, rejects: Iterable[Reject], known: Mapping[str, FileEntry] | None = None
+    out: Path,
+    origin: Origin,
+    rejects: Iterable[Reject],
+    known: Mapping[str, FileEntry] | None = None,
+    images: Images | None = None,
 ) -> Manifest:
     """Write views.sql, report.html, the card, its picture, croissant.json and then manifest.json.
 
@@ -70,6 +78,7 @@ def finish(
         origin: Where they come from.
         rejects: What was not built.
         known: Entries of files that needn't be hashed again (hard-linked tables).
+        images: Reads screenshots for report and picture (default: from the version's own table).
     """
     from solar_rl import query, stats
     from solar_rl.report import write_report
@@ -81,7 +90,7 @@ def finish(
     reasons = dict(sorted(Counter(reject.reason for reject in rejects).items()))
     tables = tuple(describe_files(out, known))
     with query.connect(out, unfinished=True) as con, ThreadPoolExecutor(1) as thread:
-        drawing = thread.submit(write_picture, out, con.cursor())  # Pillow leaves Python idle
+        drawing = thread.submit(write_picture, out, con.cursor(), images)  # Pillow leaves Python idle
         answers = stats.Answers(con)
         manifest = Manifest(
             name=origin.config.name,
@@ -102,7 +111,7 @@ def finish(
             checks=run_checks(con, out, origin.config, origin.base),
             files=tables,
         )
-        write_report(out, manifest, answers)
+        write_report(out, manifest, answers, images)
         shown = {title: table for name in CARD_STATS for title, table in answers.compute(name).items()}
         picture = drawing.result()
         write_text(out / CROISSANT, render_croissant(manifest))

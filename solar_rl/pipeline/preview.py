@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -13,9 +13,10 @@ from solar_rl.columns import action_of, polars_schema
 from solar_rl.schema import SPLITS, TABLES
 from solar_rl.store.parquet import TableWriter
 
+if TYPE_CHECKING:
+    from solar_rl.report.strip import Images
+
 FIRST_EPISODES = 500
-Images = Callable[[Collection[str], Collection[str]], dict[str, dict[str, Any]]]
-"""Reads the screenshots of some episodes by their hashes, as values of column ``image``."""
 
 
 def write_preview(out: Path, rows: int, images: Images | None = None) -> None:
@@ -56,7 +57,7 @@ def _preview_rows(out: Path, split: str, rows: int, read: Images) -> pl.DataFram
         {
             "expert": _words(row),
             "candidate": _words(row, "pred_"),
-            "image": images.get(row["image_sha256"]),
+            "image": images.get(row["image_sha256"]) and {"bytes": images[row["image_sha256"]], "path": None},
         }
         for row in table.iter_rows(named=True)
     ]
@@ -96,7 +97,7 @@ def _words(row: dict[str, Any], prefix: str = "") -> str:
     return action.describe() if action else f"unparsable: {row['parse_error']}"
 
 
-def _images(out: Path, hashes: Collection[str]) -> dict[str, dict[str, Any]]:
+def _images(out: Path, hashes: Collection[str]) -> dict[str, bytes]:
     """Read the screenshots of some hashes.
 
     Of the row groups, in which hashes are sorted, only those are read that hold one: the time doesn't grow
@@ -105,7 +106,7 @@ def _images(out: Path, hashes: Collection[str]) -> dict[str, dict[str, Any]]:
     import pyarrow.parquet as pq
 
     wanted = set(hashes)
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, bytes] = {}
     for path in sorted((out / "data" / "images").glob("*.parquet")):
         with pq.ParquetFile(path) as file:
             column = file.schema_arrow.names.index("sha256")
@@ -117,7 +118,7 @@ def _images(out: Path, hashes: Collection[str]) -> dict[str, dict[str, Any]]:
                 places = [at for at, each in enumerate(there) if each in wanted]
                 if places:
                     rows = file.read_row_group(group, columns=["image"]).take(places)["image"].to_pylist()
-                    found |= dict(zip((there[at] for at in places), rows, strict=True))
+                    found |= {there[at]: row["bytes"] for at, row in zip(places, rows, strict=True)}
     return found
 
 

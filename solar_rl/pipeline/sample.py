@@ -110,8 +110,11 @@ def sample(
             kept = _finished(made)
             if kept is None:
                 job.make_folders()
-                shards = len(made.builder.shards())
-                expected = Expected(job.units, shards, config.source.limit)
+                names = made.builder.shards()
+                shards = len(names)
+                expected = Expected(
+                    job.units, shards, config.source.limit, lambda shard: made.builder.about(names[shard])
+                )
 
                 def heard(standing: Standing) -> None:
                     nonlocal last

@@ -226,7 +226,7 @@ def _write_images(task: FileTask, settled: Settled, config: DatasetConfig, folde
     return [(path, writer.rows) for path in writer.files]
 
 
-def read_images(settled: Settled, episodes: Collection[str], hashes: Collection[str]) -> dict[str, Any]:
+def read_images(settled: Settled, episodes: Collection[str], hashes: Collection[str]) -> dict[str, bytes]:
     """Read screenshots of some episodes from their units, of which nothing else is read.
 
     Args:
@@ -235,15 +235,12 @@ def read_images(settled: Settled, episodes: Collection[str], hashes: Collection[
         hashes: SHA-256 of screenshots that they show.
 
     Returns:
-        Values of column ``image`` by hash.
+        The encoded screenshots by hash.
     """
     holders = settled.episodes.filter(pl.col("episode_id").is_in(list(episodes)))["unit"].unique().sort()
-    found: dict[str, Any] = {}
+    found: dict[str, bytes] = {}
     for shelf in (_Shelf(settled.units[number]) for number in holders):
-        here = shelf.holds(hashes)
-        if here:
-            rows = _shown([shelf.row(sha256) for sha256 in here])
-            found |= dict(zip(here, rows["image"].to_pylist(), strict=True))
+        found |= {sha256: shelf.row(sha256)["bytes"][0].as_py() for sha256 in shelf.holds(hashes)}
     return found
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from solar_rl.diff import Difference
+    from solar_rl.report.strip import Images
     from solar_rl.stats import Answers
     from solar_rl.store.manifest import Manifest
 
@@ -15,7 +16,10 @@ __all__ = ["episode_strip", "write_diff", "write_report"]
 
 
 def write_report(
-    folder: str | Path, manifest: Manifest | None = None, answers: Answers | None = None
+    folder: str | Path,
+    manifest: Manifest | None = None,
+    answers: Answers | None = None,
+    images: Images | None = None,
 ) -> Path:
     """Write ``report.html`` into a dataset's folder: same dataset, same bytes.
 
@@ -24,6 +28,7 @@ def write_report(
         manifest: Name, version, build, config, counts and rejects, where manifest.json isn't written yet
             (a build writes it last). Default: the folder's.
         answers: The dataset's statistics, where some are known already.
+        images: Reads screenshots (default: from the dataset's own table).
 
     Returns:
         The page's path.
@@ -38,10 +43,10 @@ def write_report(
 
     manifest = manifest or read_manifest(folder)
     if answers is not None:
-        page = render_page(answers, manifest)
+        page = render_page(answers, manifest, images)
     else:
         with connect(folder, unfinished=True) as con:
-            page = render_page(Answers(con), manifest)
+            page = render_page(Answers(con), manifest, images)
     return write_text(Path(folder) / REPORT, page)
 
 

@@ -8,24 +8,26 @@ from typing import TYPE_CHECKING
 
 from solar_rl.report.picks import pick_episodes
 from solar_rl.report.picture import draw, pixels
-from solar_rl.report.strip import make_strip, read_images, read_records, telling_candidates
+from solar_rl.report.strip import images_of, make_strip, read_records, telling_candidates
 
 if TYPE_CHECKING:
     from PIL import Image
 
     from solar_rl.query import Connection
+    from solar_rl.report.strip import Images
 
 PICTURE = "episode.png"
 _MOST_STEPS, _CANDIDATES, _COLOURS = 10, 3, 128
 _WIDEST = 1600
 
 
-def write_picture(folder: Path, con: Connection) -> str | None:
+def write_picture(folder: Path, con: Connection, read: Images | None = None) -> str | None:
     """Write the card's picture into a dataset's folder: same dataset, same bytes.
 
     Args:
         folder: The dataset's folder.
         con: A connection to it of its own, from ``query.connect`` or ``cursor``.
+        read: Reads screenshots (default: from the dataset's own table).
 
     Returns:
         Its path in the folder; None where no episode has a scored trajectory or few enough steps.
@@ -34,7 +36,7 @@ def write_picture(folder: Path, con: Connection) -> str | None:
         records = read_records(con, [pick.episode_id])[pick.episode_id]
         if len(records.steps) <= _MOST_STEPS:
             strip = make_strip(records, telling_candidates(records.trajectories, _CANDIDATES))
-            images = read_images(con, [screen.sha256 for screen in strip.screens if screen.sha256])
+            images = images_of(con, [records], [strip], read)
             (folder / PICTURE).write_bytes(_small(pixels(draw(strip, images))))
             return PICTURE
     return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from solar_rl.report import data_charts, failure_charts, headline, reward_charts, sampling_charts, words
 from solar_rl.report.picks import Pick, pick_episodes
 from solar_rl.report.screens import data_uris
-from solar_rl.report.strip import Strip, make_strip, read_images, read_records
+from solar_rl.report.strip import Images, Strip, images_of, make_strip, read_records
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -29,15 +29,16 @@ SECTIONS = (
 )
 
 
-def render_page(answers: Answers, manifest: Manifest) -> str:
+def render_page(answers: Answers, manifest: Manifest, images: Images | None = None) -> str:
     """Return the whole report as HTML.
 
     Args:
         answers: The dataset's statistics, over a connection from ``query.connect``.
         manifest: Name, version, build, config, code and rejects; its ``files`` are not looked at, so that
             a build can write its report before its manifest.
+        images: Reads screenshots (default: from the dataset's own table).
     """
-    strips, shots = _strips(answers.con)
+    strips, shots = _strips(answers.con, images)
     figures = answers.headline
     template = environment().get_template("page.html.j2")
     return template.render(
@@ -56,13 +57,13 @@ def render_page(answers: Answers, manifest: Manifest) -> str:
     )
 
 
-def _strips(con: Connection) -> tuple[list[tuple[Pick, Strip]], dict[str, str]]:
+def _strips(con: Connection, images: Images | None) -> tuple[list[tuple[Pick, Strip]], dict[str, str]]:
     """Lay out the chosen episodes and encode the screenshots that they show."""
     picks = pick_episodes(con)
     records = read_records(con, [pick.episode_id for pick in picks])
     strips = [(pick, make_strip(records[pick.episode_id])) for pick in picks]
-    hashes = [screen.sha256 for _, strip in strips for screen in strip.screens if screen.sha256]
-    return strips, data_uris(read_images(con, hashes))
+    shown = images_of(con, records.values(), (strip for _, strip in strips), images)
+    return strips, data_uris(shown)
 
 
 def preload() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MAX_STEPS, MAX_CANDIDATES = 48, 8
 Row = Mapping[str, Any]
+Images = Callable[[Collection[str], Collection[str]], dict[str, bytes]]
+"""Reads encoded screenshots of some episodes (ids) by their hashes."""
 
 _PREDICTED = """
 SELECT r.* EXCLUDE (app), c.completion, c.parse_error, c.pred_x, c.pred_y, c.pred_x2, c.pred_y2,
@@ -128,7 +130,7 @@ def read_records(con: Connection, episode_ids: Sequence[str]) -> dict[str, Recor
     return {key: Records(parts[0][0], *parts[1:]) for key, parts in grouped.items()}
 
 
-def read_images(con: Connection, hashes: Sequence[str]) -> dict[str, bytes]:
+def read_images(con: Connection, hashes: Collection[str]) -> dict[str, bytes]:
     """Read the encoded screenshots of these hashes, in the order of the hashes."""
     if not hashes:
         return {}
@@ -137,6 +139,24 @@ def read_images(con: Connection, hashes: Sequence[str]) -> dict[str, bytes]:
     )
     found = con.sql(query, params=[sorted(set(hashes))]).pl()
     return dict(found.iter_rows())
+
+
+def images_of(
+    con: Connection, records: Iterable[Records], strips: Iterable[Strip], read: Images | None
+) -> dict[str, bytes]:
+    """Read the screenshots that strips show, in the order of their hashes.
+
+    Args:
+        con: From ``query.connect``.
+        records: The strips' episodes.
+        strips: What is shown.
+        read: Reads screenshots of some episodes (default: from table ``images``, of which it reads nearly all, since
+            that is sorted by hash).
+    """
+    hashes = {screen.sha256 for strip in strips for screen in strip.screens if screen.sha256}
+    if read is None:
+        return read_images(con, hashes)
+    return dict(sorted(read([each.episode["episode_id"] for each in records], hashes).items()))
 
 
 def make_strip(records: Records, candidates: Sequence[int] | None = None) -> Strip:

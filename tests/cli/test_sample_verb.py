@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,8 +12,9 @@ import pytest
 from test_cli import TOY, Run, solar
 
 from solar_rl import open_dataset, pipeline
+from solar_rl.builder import load_builder
 from solar_rl.commands_sampling import going
-from solar_rl.config import load_dataset_config
+from solar_rl.config import SourceConfig, load_dataset_config
 from solar_rl.pipeline.expected import Expected
 from solar_rl.pipeline.phases import Standing
 from solar_rl.shipped import shipped_path
@@ -236,6 +238,7 @@ def test_shards_that_were_read_stand_for_the_others(monkeypatch: pytest.MonkeyPa
             return [SimpleNamespace(episodes=range(held[shard]))]
 
     expected, limited = Expected(Units(), 10, None), Expected(Units(), 10, 30)
+    assert Expected(Units(), 10, None, lambda shard: 7).episodes() == 70
     assert (expected.episodes(), limited.episodes()) == (0, 30)
     held |= {3: 4, 7: 8}
     assert (expected.episodes(), limited.episodes()) == (0, 30), "it looks once a second at most"
@@ -244,6 +247,21 @@ def test_shards_that_were_read_stand_for_the_others(monkeypatch: pytest.MonkeyPa
     held |= {number: 2 for number in range(10) if number not in held}
     now = 2.0
     assert (expected.episodes(), limited.episodes()) == (28, 28)
+
+
+@pytest.mark.parametrize("lines", [1, 40, 90_000])
+def test_one_file_of_lines_tells_about_how_many_it_holds(tmp_path: Path, lines: int) -> None:
+    """The time left is told from the first episode on, and not only when the only shard is read."""
+    file = tmp_path / "lines.jsonl"
+    file.write_bytes(
+        b"\n".join(b'{"steps": [], "note": "%s"}' % (b"x" * (50 + n % 30)) for n in range(lines))
+    )
+    builder = load_builder(SourceConfig(builder="jsonl", path=str(file)))
+    about = sum(builder.about(shard) or 0 for shard in builder.shards())
+    assert about == pytest.approx(lines, rel=0.02)
+    (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress(file.read_bytes()))
+    packed = load_builder(SourceConfig(builder="jsonl", path=str(tmp_path / "packed.jsonl.gz")))
+    assert packed.about(packed.shards()[0]) is None
 
 
 def test_workers_are_counted_together(tmp_path: Path) -> None:
