@@ -2,7 +2,8 @@
 
 * The client of servers at 64 calls in flight beside an asyncio loop of the same HTTP library, against a server in a
   process of its own that answers after a fixed time. Any environment.
-* vLLM's engine through the sampler beside ``LLM.generate`` and beside one request at a time. Where vllm is
+* vLLM's engine through the sampler beside ``LLM.generate`` with all requests at once, with one step's request (n = 8) at a time, and
+  with one candidate's (n = 1) at a time. Where vllm is
   installed: ``.venv-vllm/bin/python benchmarks/bench_sampling.py --policy FOLDER``, with a folder that
   ``.venv/bin/python -m solar_rl.train.tiny FOLDER`` made.
 
@@ -93,7 +94,7 @@ def compare(name: str, rounds: int, ways: dict[str, Callable[[], Any]]) -> None:
         spread = f"{min(found):.2f} to {max(found):.2f}"
         cpu = statistics.median(work[way])
         print(
-            f"  {way:<28} {middle:7.2f} s ({spread}), {middle / first:.2f} of the first; "
+            f"  {way:<34} {middle:7.2f} s ({spread}), {middle / first:.2f} of the first; "
             f"own CPU time {cpu:.2f} s, {cpu / first_work:.2f}"
         )
 
@@ -208,11 +209,19 @@ def engine(policy: str, rounds: int, steps: int) -> None:
         for each, how in zip(prompts, params, strict=True):
             bare.generate([each], [how], use_tqdm=False)
 
+    def candidate_by_candidate() -> None:
+        forget()
+        for each, how in zip(prompts, params, strict=True):
+            for seed in range(how.seed, how.seed + how.n):
+                alone = SamplingParams(temperature=1.0, top_p=1.0, seed=seed, max_tokens=48, logprobs=0)
+                bare.generate([each], [alone], use_tqdm=False)
+
     ours(), generate()  # what comes once
     ways = {
         "LLM.generate, all at once": generate,
         "sampler vllm": ours,
-        "LLM.generate, one by one": one_by_one,
+        "LLM.generate, a step a time": one_by_one,
+        "LLM.generate, a candidate a time": candidate_by_candidate,
     }
     compare(f"vLLM, {steps} steps with screenshots, n = 8, 48 tokens", rounds, ways)
     sampler.close()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-from typing_extensions import TypedDict
+import msgspec
 
 from solar_rl.sampling.base import Completion
 
@@ -20,23 +20,23 @@ _TOO_LONG = re.compile(
 _TOO_LONG_CODES = (400, 413, 422)
 
 
-class _Message(BaseModel):
+class _Message(msgspec.Struct, gc=False):
     content: str | None = None
 
 
-class _Token(TypedDict):  # not a model: there is one for every token
+class _Token(msgspec.Struct, gc=False):
     logprob: float
 
 
-class _Logprobs(BaseModel):
+class _Logprobs(msgspec.Struct, gc=False):
     content: list[_Token] | None = None
 
 
-class Choice(BaseModel):
+class Choice(msgspec.Struct, gc=False):
     """One answer of a reply."""
 
-    index: int = 0
     message: _Message
+    index: int = 0
     logprobs: _Logprobs | None = None
     token_ids: list[int] | None = None
     finish_reason: str | None = None
@@ -47,7 +47,7 @@ class Choice(BaseModel):
         Log-probs that can't be trusted are left out: of another number than the tokens, positive or not a number.
         """
         content = (self.logprobs.content if self.logprobs else None) or []
-        logprobs = tuple([token["logprob"] for token in content])
+        logprobs = tuple([token.logprob for token in content])
         counted = self.token_ids is None or len(self.token_ids) == len(logprobs)
         sound = bool(logprobs) and counted and max(logprobs) <= 0 and not any(map(math.isnan, logprobs))
         return Completion(
@@ -60,12 +60,12 @@ class Choice(BaseModel):
         )
 
 
-class _Usage(BaseModel):
+class _Usage(msgspec.Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
 
-class Reply(BaseModel):
+class Reply(msgspec.Struct, gc=False):
     """A whole chat completion: the fields that we read."""
 
     choices: list[Choice]
@@ -76,13 +76,24 @@ class Reply(BaseModel):
         return sorted(self.choices, key=lambda choice: choice.index)
 
 
+_REPLY = msgspec.json.Decoder(Reply, strict=False)
+
+
 def read_reply(data: bytes) -> Reply | None:
     """Read a reply; None: it is no chat completion, or has no choice."""
     try:
-        reply = Reply.model_validate_json(data)
-    except ValidationError:
+        reply: Reply | None = _REPLY.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        reply = _read_loosely(data)
+    return reply if reply is not None and reply.choices else None
+
+
+def _read_loosely(data: bytes) -> Reply | None:
+    """Read a reply that holds NaN or Infinity, which some servers send as log-probs and JSON doesn't have."""
+    try:
+        return msgspec.convert(json.loads(data), Reply, strict=False)
+    except (ValueError, RecursionError, msgspec.ValidationError):
         return None
-    return reply if reply.choices else None
 
 
 def said(response: Any, key: str | None) -> str:
