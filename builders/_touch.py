@@ -9,15 +9,12 @@ from typing import Any
 from solar_rl.actions import Action, Box, opposite, path_direction
 from solar_rl.errors import RecordError
 
-from .android_control.screen import number
+from .android_control.screen import FAR, number
 
 Point = tuple[float, float]
 """x and y in the unit square."""
 TAP_DISTANCE = 0.04
 """Two points this close are a tap, farther ones a swipe. Source: Android in the Wild's is_tap_action."""
-
-FAR = 1e9
-"""Farther than any screen: no coordinate."""
 
 
 def read_pair(value: Any, what: str) -> tuple[float, float]:

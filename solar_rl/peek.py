@@ -48,11 +48,11 @@ def lines_about(file: Path) -> int | None:
     Returns:
         The number; None for a gzipped file, or where not even one line ends in what is looked at.
     """
+    if is_gzip(file):
+        return None
     with file.open("rb") as opened:
         head = opened.read(PEEKED_LINE)
     size = file.stat().st_size
-    if is_gzip(file):
-        return None
     if len(head) == size:
         return sum(not line.isspace() for line in head.splitlines() if line)
     ended = head.count(b"\n")

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from solar_rl.actions import Action, Box
 from solar_rl.errors import RecordError
 
-from .._touch import FAR, holding
-from ..android_control.screen import Screen, number
+from .._touch import holding
+from ..android_control.screen import FAR, Screen, number
 
 BOX_RULE = "smallest"
 """What ``steps.box_rule`` says: the smallest box that holds the tap."""

@@ -13,10 +13,12 @@ import msgspec
 
 from solar_rl.errors import ActionError, RecordError
 
-FAR = 1e9
-"""No pixel lies as far as this; ``screen.number`` refuses it."""
-Number = Annotated[int, msgspec.Meta(gt=-(10**9), lt=10**9)] | Annotated[float, msgspec.Meta(gt=-FAR, lt=FAR)]
-"""A pixel of a point or an edge."""
+from .screen import FAR
+
+Number = (
+    Annotated[int, msgspec.Meta(gt=-int(FAR), lt=int(FAR))] | Annotated[float, msgspec.Meta(gt=-FAR, lt=FAR)]
+)
+"""A pixel of a point or an edge, as ``screen.number`` takes it."""
 Pair = tuple[Number, Number]
 """x and y of a point."""
 Edges = tuple[Number, Number, Number, Number]

@@ -11,7 +11,8 @@ from solar_rl.errors import RecordError
 
 LISTED = "smallest_listed"
 """What ``steps.box_rule`` calls a target that is the smallest of the boxes which the source lists."""
-_LARGEST = 1e9
+FAR = 1e9
+"""No pixel lies as far as this."""
 
 
 class Screen(NamedTuple):
@@ -70,11 +71,11 @@ def number(value: Any, name: str) -> float:
             beyond any screen.
     """
     kind = type(value)
-    if (kind is int or kind is float) and -_LARGEST < value < _LARGEST:
+    if (kind is int or kind is float) and -FAR < value < FAR:
         return value  # type: ignore[no-any-return]
     if value is None:
         raise RecordError("missing_field", f"{name} is missing")
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < _LARGEST:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < FAR:
         raise RecordError("bad_number", f"{name} is {value!r}, expected a number")
     return value
 

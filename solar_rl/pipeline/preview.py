@@ -57,7 +57,7 @@ def _preview_rows(out: Path, split: str, rows: int, read: Images) -> pl.DataFram
         {
             "expert": _words(row),
             "candidate": _words(row, "pred_"),
-            "image": images.get(row["image_sha256"]) and {"bytes": images[row["image_sha256"]], "path": None},
+            "image": _image(images.get(row["image_sha256"])),
         }
         for row in table.iter_rows(named=True)
     ]
@@ -92,6 +92,10 @@ def _choose(trajectories: pl.LazyFrame, rows: int) -> pl.DataFrame:
     return ends.unique().drop("ref_len")
 
 
+def _image(data: bytes | None) -> dict[str, Any] | None:
+    return None if data is None else {"bytes": data, "path": None}
+
+
 def _words(row: dict[str, Any], prefix: str = "") -> str:
     action = action_of(row, prefix)
     return action.describe() if action else f"unparsable: {row['parse_error']}"
@@ -100,8 +104,7 @@ def _words(row: dict[str, Any], prefix: str = "") -> str:
 def _images(out: Path, hashes: Collection[str]) -> dict[str, bytes]:
     """Read the screenshots of some hashes.
 
-    Of the row groups, in which hashes are sorted, only those are read that hold one: the time doesn't grow
-    with the number of screenshots that there are.
+    Of the row groups, in which hashes are sorted, only those are read that hold one.
     """
     import pyarrow.parquet as pq
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from solar_rl.actions import ACTION_TYPES
@@ -159,39 +158,37 @@ SIGNS = {
 """Signs of health by name; the bounds are ours, rules of thumb before any training."""
 
 
+@dataclass(frozen=True)
 class Figures:
-    """The counts behind every table, each read when it is first asked for.
+    """The counts behind every table.
 
     Args:
-        con: From ``query.connect``.
+        groups: How many steps have so many candidates, scored and valid ones, by action type.
+        answers: How many answers end and fail to parse in which way.
+        first: How the first answers differ within their groups.
+        tokens: Figures on the tokens of the first answers.
     """
 
-    def __init__(self, con: Connection) -> None:
-        self._con = con
+    groups: pl.DataFrame
+    answers: pl.DataFrame
+    first: dict[str, Any]
+    tokens: dict[str, Any]
 
-    def read(self) -> None:
-        """Read what comes from all rows now."""
-        _ = self.groups, self.answers
+    @classmethod
+    def read(cls, con: Connection) -> Figures:
+        """Read them; what looks at the first rows alone keeps one core busy, and the rest has the other.
 
-    @cached_property
-    def groups(self) -> pl.DataFrame:
-        """Return how many steps have so many candidates, scored and valid ones, by action type."""
-        return answer(self._con, _GROUPS)
+        Args:
+            con: From ``query.connect``.
+        """
 
-    @cached_property
-    def answers(self) -> pl.DataFrame:
-        """Return how many answers end and fail to parse in which way."""
-        return answer(self._con, _ANSWERS)
+        def first_rows(con: Connection) -> list[dict[str, Any]]:
+            return [answer(con, sql).row(0, named=True) for sql in (_FIRST, _TOKENS)]
 
-    @cached_property
-    def first(self) -> dict[str, Any]:
-        """Return how the first answers differ within their groups."""
-        return answer(self._con, _FIRST).row(0, named=True)
-
-    @cached_property
-    def tokens(self) -> dict[str, Any]:
-        """Return figures on the tokens of the first answers."""
-        return answer(self._con, _TOKENS).row(0, named=True)
+        with ThreadPoolExecutor(1) as thread:
+            looking = thread.submit(first_rows, con.cursor())
+            groups, answers = answer(con, _GROUPS), answer(con, _ANSWERS)
+            return cls(groups, answers, *looking.result())
 
 
 @dataclass(frozen=True)
@@ -202,11 +199,7 @@ class Sampling:
         """Answer it."""
         import polars as pl
 
-        figures, early = Figures(con), Figures(con.cursor())
-        with ThreadPoolExecutor(1) as thread:  # what looks at the first rows alone keeps one core busy
-            looking = thread.submit(lambda: (early.first, early.tokens))
-            figures.read()
-        figures.first, figures.tokens = looking.result()
+        figures = Figures.read(con)
         first = figures.first
         texts = ("steps", "candidates_a_step", "different_a_step", "all_equal")
         actions = [name for name in first if name not in texts[1:]]

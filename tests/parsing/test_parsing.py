@@ -181,9 +181,6 @@ def test_whatever_stands_beside_a_qwen_action_is_no_obstacle(arguments):
 def test_whatever_stands_beside_an_agentcpm_action_is_no_obstacle(data):
     said = say("agentcpm_gui", json.dumps(data))
     assert json.loads(json.dumps(said, allow_nan=False)) == said
-    assert bool(said.get("error")) != ("type" in said)
-    if said.get("error"):
-        assert said["reason"]
     assert ("type" in said) != bool(said.get("error") and said["reason"])
 
 
