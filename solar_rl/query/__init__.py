@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from solar_rl.query.answers import run, select, stream
-from solar_rl.query.connection import Connection, columns, connect, preload
+from solar_rl.query.connection import Connection, columns, connect, cursor_for, preload
 from solar_rl.query.limits import Deadline, memory_bytes, memory_ceiling
 from solar_rl.query.views import VIEWS, derived_views, tables_in, views_sql
 
@@ -13,6 +13,7 @@ __all__ = [
     "Deadline",
     "columns",
     "connect",
+    "cursor_for",
     "derived_views",
     "memory_bytes",
     "memory_ceiling",

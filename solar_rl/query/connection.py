@@ -86,12 +86,16 @@ class FetchingConnection:
 
     def sql(self, query: str, **options: Any) -> DuckDBPyRelation:
         """Run a statement, once the tables that it names are here."""
-        wanted = tables_in(query) - self._here
+        self.bring(query)
+        return self._con.sql(query, **options)
+
+    def bring(self, *queries: str) -> None:
+        """Bring the tables that statements name."""
+        wanted = set().union(*map(tables_in, queries)) - self._here
         if wanted:
             self._fetch(*sorted(wanted))
             self._here |= wanted
             self._con = _open(self._folder, self._settings, self._here)
-        return self._con.sql(query, **options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._con, name)
@@ -103,6 +107,13 @@ class FetchingConnection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._con.close()
+
+
+def cursor_for(con: Connection, *queries: str) -> Connection:
+    """Return a connection of its own for another thread, which may run these statements and none of other tables."""
+    if isinstance(con, FetchingConnection):
+        con.bring(*queries)
+    return con.cursor()
 
 
 def _open(folder: str | Path, settings: Settings, here: Container[str]) -> DuckDBPyConnection:

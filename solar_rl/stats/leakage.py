@@ -16,6 +16,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from solar_rl.query import cursor_for
 from solar_rl.schema import SPLITS
 from solar_rl.stats.question import answer
 
@@ -95,7 +96,7 @@ class Leakage:
         import polars as pl
 
         with ThreadPoolExecutor(1) as thread:  # one query seldom keeps two cores busy
-            alike = thread.submit(answer, con.cursor(), _ALIKE)
+            alike = thread.submit(answer, cursor_for(con, _ALIKE), _ALIKE)
             known = answer(con, _EPISODES)
             (different, goals), showing = _goals(known), _showing(answer(con, _SHOWING), known)
             counted = con.sql("SELECT count(*) FROM images").fetchall()[0][0]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from solar_rl.actions import ACTION_TYPES
+from solar_rl.query import cursor_for
 from solar_rl.stats.question import answer, count, mean, share
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ class Figures:
             return [answer(con, sql).row(0, named=True) for sql in (_FIRST, _TOKENS)]
 
         with ThreadPoolExecutor(1) as thread:
-            looking = thread.submit(first_rows, con.cursor())
+            looking = thread.submit(first_rows, cursor_for(con, _FIRST, _TOKENS))
             groups, answers = answer(con, _GROUPS), answer(con, _ANSWERS)
             return cls(groups, answers, *looking.result())
 

@@ -14,6 +14,7 @@ import solar_rl
 from solar_rl.errors import CheckFailed, InputError
 from solar_rl.query import VIEWS, tables_in
 from solar_rl.schema import TABLES
+from solar_rl.stats import NAMES, compute
 from solar_rl.store.hub import dataset_release, publish_release
 from solar_rl.store.manifest import describe_files, read_manifest, write_manifest
 
@@ -202,6 +203,16 @@ def test_the_verbs_work_on_the_hub(hub, published, solar, built):
     assert solar("stats", name, "first_failure", "--json").stdout == local
     assert "images" not in tables_of(downloaded(hub))
     assert "checks passed" in solar("validate", name).stdout
+
+
+@pytest.mark.parametrize("statistic", NAMES)
+def test_every_statistic_says_of_the_hub_what_it_says_of_the_folder(hub, published, built, statistic):
+    """Each on a connection of its own: what one brought must not hide that another can't bring its tables."""
+    with solar_rl.open_dataset(built).connect() as here, solar_rl.open_dataset(REPO).connect() as there:
+        local, remote = compute(here, statistic), compute(there, statistic)
+    assert list(local) == list(remote)
+    for title, table in local.items():
+        assert_frame_equal(remote[title], table)
 
 
 def test_to_hf_takes_one_table(hub, published, monkeypatch, tmp_path):
