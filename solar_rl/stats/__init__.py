@@ -16,14 +16,14 @@ from solar_rl.stats.leakage import LEAKAGE, Leakage
 from solar_rl.stats.question import Breakdown, Question, mean, share
 from solar_rl.stats.sampling import SAMPLING, Sampling
 from solar_rl.stats.scores import GROUPS, REWARDS, VALIDITY
-from solar_rl.stats.truths import TRUTHS, WORDING
+from solar_rl.stats.truths import TRUTHS, WORDING, Truths
 
 if TYPE_CHECKING:
     import polars as pl
 
     from solar_rl.query import Connection
 
-_QUESTIONS: dict[str, tuple[Question | Breakdown | Leakage | Sampling, ...]] = {
+_QUESTIONS: dict[str, tuple[Question | Breakdown | Leakage | Sampling | Truths, ...]] = {
     "first_failure": FIRST_FAILURE,
     "validity": VALIDITY,
     "rewards": REWARDS,

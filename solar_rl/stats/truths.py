@@ -10,8 +10,17 @@ tree's nodes, its root holds every point and these rows say 100 %; "smallest box
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
 from solar_rl.actions import POINT_ACTIONS
-from solar_rl.stats.question import Question, share
+from solar_rl.query import cursor_for
+from solar_rl.stats.question import Question, answer, share
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from solar_rl.query import Connection
 
 OVERSIZED = (0.1, 0.25, 0.5, 0.75)
 """Shares of the screen from which a box is called oversized."""
@@ -96,17 +105,33 @@ _BY_SOURCE: tuple[tuple[str, list[tuple[str, str]]], ...] = (
     ),
 )
 
-TRUTHS = (
-    Question(
-        "What to know about these labels",
-        f"""
+
+class Truths:
+    """What to know about the labels: clicks, whose boxes take as long as all else, beside the rest."""
+
+    title = "What to know about these labels"
+
+    def ask(self, con: Connection) -> dict[str, pl.DataFrame]:
+        """Answer with one table: cases, of how many, their share, and an example."""
+        import polars as pl
+
+        clicks, rest = _told(_BY_SOURCE[0]), _told(*_BY_SOURCE[1:])
+        with ThreadPoolExecutor(1) as thread:
+            first = thread.submit(answer, cursor_for(con, clicks), clicks)
+            others = answer(con, rest)
+            return {self.title: pl.concat([first.result(), others])}
+
+
+def _told(*sources: tuple[str, list[tuple[str, str]]]) -> str:
+    return f"""
         SELECT row.what AS what, row.cases AS cases, row.whole AS of,
           {share("row.cases", "row.whole")} AS share,
           row.first AS example
-        FROM ({" UNION ALL ".join(_counted(*each) for each in _BY_SOURCE)})
-        """,
-    ),
-)
+        FROM ({" UNION ALL ".join(_counted(*each) for each in sources)})
+        """
+
+
+TRUTHS = (Truths(),)
 
 WORDING = (
     Question(
