@@ -92,11 +92,30 @@ def _state(widget: Widget) -> Iterator[str]:
         yield "focused"
 
 
+_VERBS = {"click": "tap", "long_press": "hold", "open_app": "open", "input_text": "type"}
+"""What a thought calls an action; the others keep their name."""
+
+
 def named(tree: Widget, action: Action) -> str:
-    """Say what an action is about: the name of what is touched, or in a word what is done."""
-    if action.x is not None and action.y is not None and action.action_type in ("click", "long_press"):
-        seen = hit(tree, action.x * WIDTH, action.y * HEIGHT)
-        if seen is not None and seen.widget.text:
-            return seen.widget.text[:_LONGEST]
-    words = (action.app_name, action.button, action.direction, action.status)
-    return next((word for word in words if word), action.action_type)
+    """Say what an action is about: a verb, then the name of what is touched or what else the action tells.
+
+    The name follows a space, as it does in goals and lists, so that a tokenizer writes it with the same tokens.
+    """
+    verb = _VERBS.get(action.action_type, action.action_type)
+    words = (
+        _touched(tree, action),
+        action.app_name,
+        action.text,
+        action.button,
+        action.direction,
+        action.status,
+    )
+    name = next((word for word in words if word), None)
+    return f"{verb} {name}" if name else verb
+
+
+def _touched(tree: Widget, action: Action) -> str | None:
+    if action.x is None or action.y is None or action.action_type not in ("click", "long_press"):
+        return None
+    seen = hit(tree, action.x * WIDTH, action.y * HEIGHT)
+    return None if seen is None else seen.widget.text[:_LONGEST]

@@ -15,14 +15,13 @@ THOUGHT_TOKENS = 16
 
 
 def prompt_block(plan: Plan) -> dict[str, Any]:
-    """Return how steps are put to the policy: goal, the last three actions, the screen as a list."""
-    name = "prompt_aloud.jinja" if plan.thoughts else "prompt.jinja"
+    """Return how steps are put to the policy: goal, the last actions, the screen as a list."""
     return {
         "format": "json",
         "observation": "text",
-        "history_steps": 3,
+        "history_steps": plan.history_steps,
         "history_thoughts": plan.thoughts,
-        "template": shipped_path("recipes", "lab", name).read_text(encoding="utf-8"),
+        "template": shipped_path("recipes", "lab", "prompt.jinja").read_text(encoding="utf-8"),
     }
 
 

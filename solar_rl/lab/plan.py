@@ -17,8 +17,12 @@ from solar_rl.yaml_file import read_yaml
 class WarmPlan(Config):
     """The warm start: supervised fine-tuning of random weights on demonstrations."""
 
+    templates: tuple[str, ...] = ()
+    """What its demonstrations ask for (default: all that training has): what else the sampled goals ask for is new to the start."""
+    reading: int = Field(default=0, ge=0)
+    """Updates before all others in which it learns goals and screens by heart as well as answers: it learns to look names up."""
     updates: int = Field(ge=1)
-    """Most updates."""
+    """Most updates on answers."""
     rows: int = Field(ge=1)
     """Steps an update."""
     learning_rate: float = Field(gt=0)
@@ -111,6 +115,8 @@ class Plan(Config):
     """Draw the other n - 1 candidates of a step only where the first is invalid."""
     thoughts: bool = False
     """Let answers and histories name what is touched before the action: recorded so, and learned so."""
+    history_steps: int = Field(default=3, ge=0)
+    """Earlier actions that a prompt tells, the newest."""
     kept: bool = False
     """Give truncated credits more sequences an update, so that as many are in play as there are sequences elsewhere."""
     sampled_seed: int = Field(default=500_000, ge=0)

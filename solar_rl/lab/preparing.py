@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from solar_rl.builder import load_builder
 from solar_rl.config import DatasetConfig, validate_config
 from solar_rl.errors import InputError
+from solar_rl.evaluate.answering import source_episodes
 from solar_rl.lab.arms import ALIGNMENTS
 from solar_rl.lab.asking import phone_options, prompt_block, sampler_block
 from solar_rl.lab.folder import Folder
@@ -24,7 +26,9 @@ _TRIED = "warming.json"
 """Step accuracy of the warm start's checkpoints so far."""
 
 
-def dataset_config(plan: Plan, name: str, episodes: int, seed: int, **blocks: Any) -> DatasetConfig:
+def dataset_config(
+    plan: Plan, name: str, episodes: int, seed: int, more: Mapping[str, Any] | None = None, **blocks: Any
+) -> DatasetConfig:
     """Describe a dataset of the lab's phone: training goals, screens as a short list.
 
     Args:
@@ -32,13 +36,14 @@ def dataset_config(plan: Plan, name: str, episodes: int, seed: int, **blocks: An
         name: Name of the dataset.
         episodes: How many.
         seed: Seed of the phones.
+        more: More options of the phone.
         blocks: More blocks of the config, such as sampler.
     """
     options = phone_options(plan, episodes=episodes, seed=seed, only="train")
     data = {
         "name": name,
         "seed": plan.seed,
-        "source": {"builder": "phone", "options": options, "screen_hash": False},
+        "source": {"builder": "phone", "options": options | dict(more or {}), "screen_hash": False},
         "prompt": prompt_block(plan),
         "preview_rows": 0,
         **blocks,
@@ -81,18 +86,19 @@ def demonstrations(plan: Plan, folder: Folder, say: Say) -> None:
         return
     say(f"demonstrations: {plan.demonstrations} episodes")
     sampler = {"type": "scripted", "n": 1, "error_rate": 0.0}
-    config = dataset_config(plan, "demonstrations", plan.demonstrations, plan.seed, sampler=sampler)
+    more = {"templates": plan.warm.templates} if plan.warm.templates else {}
+    config = dataset_config(plan, "demonstrations", plan.demonstrations, plan.seed, more, sampler=sampler)
     build(config, folder.demonstrations)
 
 
 def policy(plan: Plan, folder: Folder, say: Say) -> None:
-    """Make the policy with random weights, its tokenizer trained on the demonstrations' texts."""
+    """Make the policy with random weights, its tokenizer trained on the texts of both datasets."""
     from solar_rl.train.tiny_text import Size, make_text_policy
 
     if plan.pretrained is not None or (folder.random / "config.json").is_file():
         return
     say("a policy with random weights")
-    corpus = list(_texts(folder.demonstrations))
+    corpus = [*_texts(folder.demonstrations), *_recorded_texts(plan, folder)]
     made = folder.random.with_name("random.tmp")
     make_text_policy(made, corpus, size=Size(**plan.size), seed=plan.policy_seed)
     made.rename(folder.random)
@@ -108,6 +114,15 @@ def _texts(dataset: Path) -> Iterator[str]:
     yield from source.table("candidates", "train").collect(engine="in-memory")["completion"]
 
 
+def _recorded_texts(plan: Plan, folder: Folder) -> Iterator[str]:
+    """Yield goals, screens and thoughts of the episodes that will be sampled."""
+    config = sampled_config(plan, folder.random, ALIGNMENTS[0], plan.sampled)
+    for episode in source_episodes(config, load_builder(config.source), []):
+        yield episode.goal
+        for step in episode.steps:
+            yield from (text.replace("\n", "\n ") for text in (step.screen_text, step.thought) if text)
+
+
 def warm_start(plan: Plan, folder: Folder, say: Say) -> None:
     """Fine-tune on the demonstrations, leg by leg, until a checkpoint's step accuracy reaches the target.
 
@@ -117,6 +132,7 @@ def warm_start(plan: Plan, folder: Folder, say: Say) -> None:
         return
     warm, examiner = plan.warm, Examiner(plan)
     say(f"warm start: at most {warm.updates} updates of {warm.rows} steps")
+    _read(plan, folder)
     tried: list[dict[str, Any]] = folder.read(_TRIED) or []
     for until in range(warm.every, warm.updates + 1, warm.every):
         if tried and (tried[-1]["step_accuracy"] >= warm.target or tried[-1]["updates"] >= until):
@@ -148,6 +164,21 @@ def _tried(folder: Folder, examiner: Examiner, updates: int, say: Say) -> dict[s
     return {"updates": updates, "step_accuracy": found["step_accuracy"]}
 
 
+def _read(plan: Plan, folder: Folder) -> None:
+    """Train on whole texts: names come back in goal, history, screen and answer, and most of them not in the answer."""
+    if not plan.warm.reading or (folder.reading / "config.json").is_file():
+        return
+    keys = _warm_keys(plan, folder) | {
+        "completion_only_loss": False,
+        "output_dir": str(folder.reading),
+        "max_steps": plan.warm.reading,
+        "lr_scheduler_type": "constant_with_warmup",
+        "warmup_steps": min(100, plan.warm.reading // 10),
+        "save_strategy": "no",
+    }
+    train("phone_cpu/baseline_sft", keys | plan.warm.keys, folder.root / "warming.log")
+
+
 def _leg(plan: Plan, folder: Folder, until: int) -> None:
     """Train on from the last checkpoint."""
     warm = plan.warm
@@ -159,6 +190,7 @@ def _leg(plan: Plan, folder: Folder, until: int) -> None:
         "save_strategy": "steps",
         "save_steps": warm.every,
     }
+    keys |= {"model_name_or_path": str(folder.reading)} if warm.reading else {}
     begun = [point for point in checkpoints(folder.warming) if updates_of(point) < until]
     keys |= {"resume_from_checkpoint": str(begun[-1])} if begun else {}
     train("phone_cpu/baseline_sft", keys | warm.keys, folder.root / "warming.log")

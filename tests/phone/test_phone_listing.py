@@ -82,14 +82,19 @@ def test_goals_come_from_the_templates_that_are_given():
     assert {name for goal in drawn for name in goal.templates} == set(names)
 
 
-def test_a_thought_is_the_name_of_what_is_touched_as_the_list_says_it():
+def test_a_thought_is_a_verb_and_the_name_of_what_is_touched_as_the_list_says_it():
+    verbs = {"click": "tap", "long_press": "hold", "open_app": "open", "input_text": "type"}
     steps = [s for n in range(6) for s in phone.build_episode(options(thoughts=True), n).steps]
     for step in steps:
-        assert step.thought
+        verb, _, name = step.thought.partition(" ")
+        assert verb == verbs.get(step.action.action_type, step.action.action_type)
         if step.action.action_type == "click":
             place = f"{step.action.x * 1000:.0f} {step.action.y * 1000:.0f}"
-            (line,) = [line for line in step.screen_text.splitlines() if line.endswith(f" {place}")]
-            assert line.startswith(step.thought)
+            line = next(line for line in step.screen_text.splitlines() if line.endswith(place))
+            assert line.startswith(name)
+        elif step.action.action_type != "wait":
+            action = step.action
+            assert name in (action.app_name, action.text, action.button, action.direction, action.status)
 
 
 def test_an_unknown_template_is_refused():

@@ -52,6 +52,12 @@ def test_an_answer_that_thinks_aloud_takes_few_tokens_more(policy):
     assert len(answer_ids(policy, text)) - len(policy.tokenizer("Set")["input_ids"]) == 7
 
 
+def test_a_name_in_a_thought_has_the_tokens_that_it_has_in_the_goal(policy):
+    name = policy.tokenizer(" Wi-Fi")["input_ids"]
+    ids = answer_ids(policy, '{"thought": "tap Wi-Fi", "action": "click", "x": 500, "y": 120}')
+    assert list(ids[1 : 1 + len(name)]) == name
+
+
 def test_the_tokenizer_reads_the_same_after_loading(policy, tmp_path):
     again = make_text_policy(tmp_path, ["Turn on Wi-Fi 500 120\n Set an alarm"] * 5, size=SIZE)
     other = load_policy(again, device="cpu")
