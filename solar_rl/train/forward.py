@@ -12,12 +12,15 @@ from typing import Any
 
 import torch
 from torch.distributed.fsdp import FSDPModule
+from trl.trainer import utils as trl_utils
 
 BY_TOKEN = ("token_type_ids", "mm_token_type_ids")
 """Inputs of shape (B, prompt + completion), 0 over the completion."""
 BY_IMAGE = ("image_grid_thw", "image_sizes", "image_position_ids", "pixel_attention_mask")
 """Inputs with one entry an image, beside ``pixel_values``."""
 
+_ALONE = "solar_rl_alone"
+"""Mark of TRL's choice of tokens, where ``score_answers_alone`` made it."""
 _GATHERED = "solar_rl_gathered"
 """Mark of a head that is gathered whenever the backbone has run."""
 
@@ -78,6 +81,23 @@ def spread(values: torch.Tensor, rows: torch.Tensor, size: int) -> torch.Tensor:
     """Put (R, T) values of chosen rows back to their places among ``size`` rows; the others are 0."""
     whole = values.new_zeros((size, *values.shape[1:]))
     return whole.index_copy(0, rows, values)
+
+
+def score_answers_alone() -> None:
+    """Let TRL apply the head to the scored tokens alone on a CPU too.
+
+    TRL 1.16 does so where Triton is; elsewhere it scores prompts as well, to keep shapes the same for compilers that a CPU
+    doesn't have. An update of a small model takes twice as long so.
+    """
+    known = getattr(trl_utils, "_use_triton", None)
+    if known is None or getattr(known, _ALONE, False):
+        return
+
+    def compact(device: torch.device) -> bool:
+        return device.type == "cpu" or bool(known(device))
+
+    setattr(compact, _ALONE, True)
+    trl_utils._use_triton = compact  # type: ignore[attr-defined]
 
 
 def gather_head(model: Any) -> None:

@@ -30,7 +30,7 @@ from solar_rl.errors import InputError
 from solar_rl.train.anchor import Anchor
 from solar_rl.train.contexts import Contexts
 from solar_rl.train.figures import PolicyFigures, SampledFigures, Window
-from solar_rl.train.forward import can_choose, choose_rows, gather_head, spread, widen
+from solar_rl.train.forward import can_choose, choose_rows, gather_head, score_answers_alone, spread, widen
 from solar_rl.train.images import Memory
 from solar_rl.train.resume import read_weights
 from solar_rl.train.sampler import GroupSampler, check_groups, mean_weight
@@ -124,6 +124,7 @@ class ReplayGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         self._joined: torch.Tensor | None = None  # log-probs of the recorded actions that joined
         self._seen: torch.Tensor | None = None  # log-probs that the loss was computed from
         self._window = Window()
+        score_answers_alone()
         super().__init__(reward_funcs=[stored_reward], **kwargs)
         check_groups(self.train_dataset, self.num_generations)
         self._mean_weight = mean_weight(self.train_dataset)
