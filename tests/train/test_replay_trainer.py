@@ -7,6 +7,7 @@ import torch
 from small_dataset import SIZE, build_trainer, losses, make_dataset
 from transformers import TrainerCallback
 from trl import GRPOTrainer
+from trl.trainer import utils as trl_utils
 
 from solar_rl.errors import InputError
 from solar_rl.policy import batch_logprobs, encode
@@ -62,6 +63,27 @@ def test_trl_reads_what_is_put_into_the_batch():
     calls = inspect.getsource(GRPOTrainer._generate)
     assert "self._generate_single_turn(" in calls
     assert "_get_train_sampler" in inspect.getsource(GRPOTrainer.get_train_dataloader)
+
+
+def test_the_head_scores_answers_alone_and_changes_neither_loss_nor_gradient(
+    dataset, policy_folder, tmp_path, monkeypatch
+):
+    trainer, *_ = build_trainer(dataset, policy_folder, tmp_path)
+    _, batch = batch_of(trainer)
+    seen, score = [], trl_utils._ChunkedLogProbFunction.apply
+
+    def counted(hidden, *rest):
+        seen.append(len(hidden))
+        return score(hidden, *rest)
+
+    monkeypatch.setattr(trl_utils._ChunkedLogProbFunction, "apply", counted)
+    loss, grads = gradients(trainer, batch)
+    monkeypatch.setattr(trl_utils, "_use_triton", lambda device: False)  # as TRL has it on a CPU
+    same_loss, same_grads = gradients(trainer, batch)
+    answers, everything = seen
+    assert answers == int(batch["tool_mask"].sum()) < everything
+    assert loss == pytest.approx(same_loss, abs=1e-6)
+    torch.testing.assert_close(grads, same_grads, atol=1e-6, rtol=1e-4)
 
 
 # --- the stored candidates ----------------------------------------------------------------------------
