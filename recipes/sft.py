@@ -42,6 +42,12 @@ class SolarArguments(RunArguments):
             "help": "Answers think aloud: as the sampled ones do, with the recorded thought, or never."
         },
     )
+    prompt_weight: float = field(
+        default=0.0,
+        metadata={
+            "help": "Weight of the loss on prompts, beside the answers'; for a model from random weights."
+        },
+    )
     trainer: Literal["sft"] = field(default="sft", metadata={"help": "The script a recipe is for."})
 
 
@@ -67,6 +73,7 @@ def main() -> None:
     # 4. The trainer: TRL's, with the loss on the answers alone.
     trainer = DemonstrationTrainer(
         contexts=data.contexts,
+        prompt_weight=solar.prompt_weight,
         model=policy.model,
         processing_class=policy.processor or policy.tokenizer,
         args=config,

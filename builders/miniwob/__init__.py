@@ -83,7 +83,8 @@ class MiniWobBuilder(Builder):
         task, split, block = shard.split("/")
         first, last = (int(seed) for seed in block.split("-"))
         for seed in range(first, last + 1):
-            yield record(self._environment(), task, seed, split, self._subsplits(task, split))
+            subsplits = self._subsplits(task, split)
+            yield record(self._environment(), task, seed, split, subsplits, thoughts=self.options.thoughts)
 
     def _environment(self) -> MiniWobEnv:
         """Return this process's browser, which serves every shard and goes with the builder."""
@@ -126,6 +127,8 @@ def _environment(options: MiniWobOptions) -> MiniWobEnv:
         wait_ms=options.wait_ms,
         scale=options.scale,
         max_steps=options.max_steps,
+        screenshots=options.pictures,
+        text=options.text,
     )
 
 

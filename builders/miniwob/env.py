@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Literal
 
 from solar_rl.actions import Action
 from solar_rl.environment import Environment, Observation
@@ -15,6 +16,7 @@ from .experts import EXPERTS, Demonstration, demonstrate
 from .page import Page, read_page
 from .tasks import LEFT_OUT, SUITE
 
+Text = Literal["elements", "list"]
 MAX_STEPS = 40
 """Actions an episode may take: ours, twice what the longest demonstration of most tasks needs."""
 
@@ -29,6 +31,7 @@ class MiniWobEnv(Environment):
         wait_ms: Pause after each action, for pages with delays.
         scale: Pixels of a screenshot for one of the page, which measures 160 x 210.
         screenshots: Whether observations hold one.
+        text: What observations say: every element, or a short list.
         max_steps: Actions an episode may take.
         chromium: Program of the browser (default: MINIWOB_CHROME_BINARY, or found on PATH).
         chromedriver: Program of its driver (default: MINIWOB_CHROMEDRIVER, or found on PATH).
@@ -45,6 +48,7 @@ class MiniWobEnv(Environment):
         wait_ms: int = 0,
         scale: float = 2.0,
         screenshots: bool = True,
+        text: Text = "elements",
         max_steps: int = MAX_STEPS,
         chromium: str | None = None,
         chromedriver: str | None = None,
@@ -52,6 +56,7 @@ class MiniWobEnv(Environment):
         self.action_space: ActionSpace = action_space
         self.wait_ms = wait_ms
         self.screenshots = screenshots
+        self.text: Text = text
         self.max_steps = max_steps
         self.scale = scale
         self.browser = Browser(chromium, chromedriver, scale)
@@ -115,7 +120,8 @@ class MiniWobEnv(Environment):
             shot = Screenshot.of(data)
         width, height = (shot.width, shot.height) if shot else (WIDTH * self.scale, HEIGHT * self.scale)
         boxes = tuple(element.box for element in self.page.visible if element.box)
-        self._seen = Observation(self.page.goal, shot, self.page.text(), round(width), round(height), boxes)
+        text = self.page.listing() if self.text == "list" else self.page.text()
+        self._seen = Observation(self.page.goal, shot, text, round(width), round(height), boxes)
         return self._seen
 
 
@@ -128,4 +134,4 @@ def expert_action(env: MiniWobEnv) -> Demonstration:
     """
     if env.task not in EXPERTS:
         raise InputError(f"task '{env.task}' has no expert", hint=f"there are: {', '.join(sorted(EXPERTS))}")
-    return demonstrate(env.task, env.page)
+    return demonstrate(env.task, env.page, listed=env.text == "list")

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from solar_rl.config import Config
 
 from .doing import ActionSpace
-from .env import MAX_STEPS
+from .env import MAX_STEPS, Text
 from .experts import EXPERTS
 from .tasks import LEFT_OUT, SUITE
 
@@ -39,6 +39,13 @@ class MiniWobOptions(Config):
     """Pause after each action; pages with delays need 300 to 500, those named -nodelay none."""
     scale: float = Field(default=2.0, ge=1.0, le=4.0)
     """Pixels of a screenshot for one of the page: 2 gives 320 x 420."""
+    text: Text = "elements"
+    """The page as text: every element with its tag and box, or a short list of what it says, with the very points that
+    the expert then touches."""
+    pictures: bool = True
+    """Whether screens are drawn; without, there is only their text."""
+    thoughts: bool = False
+    """Record a thought with each step: a verb and the name of what is touched."""
     max_steps: int = Field(default=MAX_STEPS, ge=1)
     """Longest demonstration."""
 

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from solar_rl.actions import Box
 
 _MASK = "\N{BULLET}"
+_LONGEST = 60
+"""Letters that a list keeps of what an element says."""
 
 
 class Scroll(NamedTuple):
@@ -57,6 +59,33 @@ class Element:
         while around is not None:
             yield around
             around = around.parent
+
+    @property
+    def place(self) -> tuple[float, float] | None:
+        """Return the point that a list of the page names, in hundredths where such a point lies on it."""
+        if self.point is None or self.box is None:
+            return None
+        rough = round(self.point[0], 2), round(self.point[1], 2)
+        return rough if self.box.contains(*rough) else (round(self.point[0], 3), round(self.point[1], 3))
+
+    @property
+    def named(self) -> str:
+        """Return what it is called in a list: its text, or its id and classes where it has none."""
+        said = self.text or " ".join((self.id, *self.classes)) or self.tag
+        return " ".join(said.split())[:_LONGEST]
+
+    def short_line(self) -> str:
+        """Say in a few words what it is called, what is in it, and where a click touches it, in thousandths."""
+        words = [self.named]
+        if isinstance(self.value, bool):
+            words.append("on" if self.value else "off")
+        elif self.value:
+            words.append(f"({_MASK * len(self.value) if self.tag == 'input_password' else self.value})")
+        if self.focused:
+            words.append("focused")
+        if self.place is not None:
+            words += [f"{share * 1000:.0f}" for share in self.place]
+        return " ".join(words)
 
     def line(self) -> str:
         """Describe it: number, tag, text, what is in it, its place in the unit square."""
@@ -122,6 +151,16 @@ class Page:
     def text(self) -> str:
         """Return the screen as text: one visible element a line."""
         return "\n".join(element.line() for element in self.visible)
+
+    def listed(self, element: Element) -> Element:
+        """Return what a list names of an element: itself, or the first thing in it that can be touched."""
+        if element in self.visible:
+            return element
+        return next((e for e in self.visible if element in e.above() and e.place), element)
+
+    def listing(self) -> str:
+        """Return the screen as a short list: what can be seen, its state, and the point to touch."""
+        return "\n".join(element.short_line() for element in self.visible)
 
 
 def read_page(seen: dict[str, Any], width: int, height: int) -> Page:

@@ -10,7 +10,9 @@ from .experts import Lost
 LICENSE = "mit"
 
 
-def record(env: MiniWobEnv, task: str, seed: int, split: str, subsplits: tuple[str, ...]) -> Episode | Reject:
+def record(
+    env: MiniWobEnv, task: str, seed: int, split: str, subsplits: tuple[str, ...], *, thoughts: bool = False
+) -> Episode | Reject:
     """Record one demonstration; one that doesn't earn the page's full reward is a Reject.
 
     Args:
@@ -19,6 +21,7 @@ def record(env: MiniWobEnv, task: str, seed: int, split: str, subsplits: tuple[s
         seed: The episode's seed.
         split: The split that the seed belongs to.
         subsplits: Finer splits, such as task_unseen.
+        thoughts: Whether each step has one.
     """
     episode_id = f"miniwob-{task}-{seed:06d}"
     seen = env.reset(task, seed)
@@ -38,6 +41,7 @@ def record(env: MiniWobEnv, task: str, seed: int, split: str, subsplits: tuple[s
                     target_box=shown.target_box,
                     candidate_boxes=shown.candidate_boxes,
                     box_rule="dom" if shown.target_box else None,
+                    thought=shown.thought if thoughts else None,
                 )
             )
             seen = env.act(shown.action)

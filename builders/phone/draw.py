@@ -60,6 +60,8 @@ class PhoneOptions(Config):
     """Draw goals from these templates alone (default: all)."""
     by_name: float = Field(default=0.3, ge=0, le=1)
     """Share of episodes whose expert opens apps by name instead of looking for the icon."""
+    things: int | None = Field(default=None, ge=4)
+    """Most alarms, people and notes on a phone (default: up to 22, which takes scrolling): an easier world."""
     text: Literal["tree", "list"] = "tree"
     """The screen as text: the whole tree of widgets, or a short list of what it says and what can be touched, with
     the very points that the expert then touches."""
@@ -108,10 +110,11 @@ class EpisodeSpec:
     by_name: bool = False
     max_steps: int = 80
     listed: bool = False
+    things: int | None = None
 
     def phone(self) -> Phone:
         """Make the phone in its initial state."""
-        return Phone(self.phone_seed, popup_rate=self.popup_rate, moved=self.moved)
+        return Phone(self.phone_seed, popup_rate=self.popup_rate, moved=self.moved, things=self.things)
 
 
 class Shot(NamedTuple):
@@ -138,7 +141,7 @@ def draw_episode(options: PhoneOptions, index: int) -> tuple[EpisodeSpec, list[S
     weights = [options.buckets[bucket] for bucket in ranges]
     bucket = rng.choices(list(ranges), weights)[0]
     low, high = ranges[bucket]
-    phone = Phone(phone_seed)
+    phone = Phone(phone_seed, things=options.things)
     for _ in range(_TRIES):
         goal = draw_goal(phone, rng, bucket, options.templates or tuple(TEMPLATES))
         split = split_of(goal, options)
@@ -153,6 +156,7 @@ def draw_episode(options: PhoneOptions, index: int) -> tuple[EpisodeSpec, list[S
             options.moved == "always" or (options.moved == "test" and split == "test"),
             rng.random() < options.by_name,
             listed=options.text == "list",
+            things=options.things,
         )
         shots = list(rollout(spec, high + 1))
         if low <= len(shots) <= high:

@@ -53,11 +53,18 @@ class Phone:
         seed: Any text; equal texts give equal phones.
         popup_rate: Chance that an action is followed by a pop-up.
         moved: Whether widgets are moved about (margins, gaps, the side of the add button).
+        things: Most alarms, people and notes that are on it; None for as many as were drawn.
     """
 
-    def __init__(self, seed: str, *, popup_rate: float = 0.0, moved: bool = False) -> None:
+    def __init__(
+        self, seed: str, *, popup_rate: float = 0.0, moved: bool = False, things: int | None = None
+    ) -> None:
         rng = Random(seed)
         self.apps: dict[str, App] = {name: APPS[name](rng) for name in sorted(APPS)}
+        if things is not None:
+            some = Random(f"{seed} things")  # its own source: all else stays as it is without
+            for app in self.apps.values():
+                app.thin_out(some, things)
         self.launcher = Launcher(rng)
         self.launcher.apps = rng.sample([APPS[name] for name in sorted(APPS)], len(APPS))
         self.launcher.day = self.get(Agenda).today

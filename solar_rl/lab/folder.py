@@ -32,16 +32,6 @@ class Folder:
         return self.root / "random"
 
     @property
-    def reading(self) -> Path:
-        """Return the policy that has learned whole texts, before it learned answers alone."""
-        return self.root / "reading"
-
-    @property
-    def cooled(self) -> Path:
-        """Return the folder of the policy whose learning rate fell to 0 at the end."""
-        return self.root / "cooled"
-
-    @property
     def warming(self) -> Path:
         """Return where the warm start trains."""
         return self.root / "warming"

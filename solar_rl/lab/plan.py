@@ -19,22 +19,18 @@ class WarmPlan(Config):
 
     templates: tuple[str, ...] = ()
     """What its demonstrations ask for (default: all that training has): what else the sampled goals ask for is new to the start."""
-    reading: int = Field(default=0, ge=0)
-    """Updates before all others in which it learns goals and screens by heart as well as answers: it learns to look names up."""
     updates: int = Field(ge=1)
-    """Most updates on answers."""
+    """How many; the learning rate falls to 0 over them. They set how good the start is."""
     rows: int = Field(ge=1)
     """Steps an update."""
     learning_rate: float = Field(gt=0)
-    """Its learning rate."""
+    """Its highest learning rate."""
     every: int = Field(ge=1)
-    """A leg: a checkpoint is saved and measured every so many updates."""
-    cooling: int = Field(default=0, ge=0)
-    """Updates of a last leg, over which the learning rate falls to 0, where the target wasn't reached before."""
+    """A checkpoint is saved and measured every so many updates."""
+    prompt_weight: float = Field(default=0.0, ge=0)
+    """Weight of the loss on prompts beside the answers': so it learns to look names up."""
     keys: dict[str, Any] = {}
     """More keys for its recipe."""
-    target: float = Field(default=0.6, gt=0, le=1)
-    """It ends when a checkpoint's held-out step accuracy reaches this; the one nearest to it is the start of every arm."""
 
 
 class TrainPlan(Config):

@@ -124,107 +124,54 @@ def _recorded_texts(plan: Plan, folder: Folder) -> Iterator[str]:
 
 
 def warm_start(plan: Plan, folder: Folder, say: Say) -> None:
-    """Fine-tune on the demonstrations, leg by leg, until a checkpoint's step accuracy reaches the target.
-
-    The checkpoint that is nearest to the target becomes the start of every arm.
-    """
+    """Fine-tune on the demonstrations, and measure the checkpoints; the last is the start of every arm."""
     if folder.read("start.json") is not None:
         return
     warm, examiner = plan.warm, Examiner(plan)
-    say(f"warm start: at most {warm.updates} updates of {warm.rows} steps")
-    _read(plan, folder)
+    say(f"warm start: {warm.updates} updates of {warm.rows} steps")
+    if not (folder.warming / "config.json").is_file():
+        _warm(plan, folder)
     tried: list[dict[str, Any]] = folder.read(_TRIED) or []
-    for until in range(warm.every, warm.updates + 1, warm.every):
-        if tried and (tried[-1]["step_accuracy"] >= warm.target or tried[-1]["updates"] >= until):
+    points = [
+        *((updates_of(point), point) for point in checkpoints(folder.warming)),
+        (warm.updates, folder.warming),
+    ]
+    for updates, point in dict(points).items():
+        if updates in {each["updates"] for each in tried}:
             continue
-        _leg(plan, folder, until)
-        tried.append(_tried(folder, examiner, until, say))
+        found = examiner.steps(point)
+        say(f"  {updates} updates: step accuracy {found['step_accuracy']:.3f}")
+        tried.append({"updates": updates, "step_accuracy": found["step_accuracy"]})
         folder.write(_TRIED, tried)
-    if warm.cooling and tried[-1]["step_accuracy"] < warm.target and tried[-1]["updates"] <= warm.updates:
-        _cool(plan, folder)
-        tried.append(_tried(folder, examiner, warm.updates + warm.cooling, say))
-        folder.write(_TRIED, tried)
-    best = min(tried, key=lambda one: abs(one["step_accuracy"] - warm.target))
     shutil.rmtree(folder.start, ignore_errors=True)
-    unneeded = shutil.ignore_patterns("optimizer*", "scheduler*", "rng_state*", "training_args*")
-    shutil.copytree(_warmed(folder, best["updates"]), folder.start, ignore=unneeded)
-    folder.write("start.json", {"chosen": best, "tried": tried})
+    unneeded = shutil.ignore_patterns("checkpoint-*", "training_args*")
+    shutil.copytree(folder.warming, folder.start, ignore=unneeded)
+    folder.write("start.json", {"chosen": tried[-1], "tried": tried})
 
 
-def _warmed(folder: Folder, updates: int) -> Path:
-    """Return the checkpoint of the warm start after so many updates; the last may be the cooled one."""
-    point = folder.warming / f"checkpoint-{updates}"
-    return point if point.is_dir() else folder.cooled
-
-
-def _tried(folder: Folder, examiner: Examiner, updates: int, say: Say) -> dict[str, Any]:
-    """Measure a checkpoint of the warm start."""
-    found = examiner.steps(_warmed(folder, updates))
-    say(f"  {updates} updates: step accuracy {found['step_accuracy']:.3f}")
-    return {"updates": updates, "step_accuracy": found["step_accuracy"]}
-
-
-def _read(plan: Plan, folder: Folder) -> None:
-    """Train on whole texts: names come back in goal, history, screen and answer, and most of them not in the answer."""
-    if not plan.warm.reading or (folder.reading / "config.json").is_file():
-        return
-    keys = _warm_keys(plan, folder) | {
-        "completion_only_loss": False,
-        "output_dir": str(folder.reading),
-        "max_steps": plan.warm.reading,
-        "lr_scheduler_type": "constant_with_warmup",
-        "warmup_steps": min(100, plan.warm.reading // 10),
-        "save_strategy": "no",
-    }
-    train("phone_cpu/baseline_sft", keys | plan.warm.keys, folder.root / "warming.log")
-
-
-def _leg(plan: Plan, folder: Folder, until: int) -> None:
-    """Train on from the last checkpoint."""
-    warm = plan.warm
-    keys = _warm_keys(plan, folder) | {
-        "output_dir": str(folder.warming),
-        "max_steps": until,
-        "lr_scheduler_type": "constant_with_warmup",  # so that a leg doesn't depend on how many follow
-        "warmup_steps": min(100, warm.updates // 10),
-        "save_strategy": "steps",
-        "save_steps": warm.every,
-    }
-    keys |= {"model_name_or_path": str(folder.reading)} if warm.reading else {}
-    begun = [point for point in checkpoints(folder.warming) if updates_of(point) < until]
-    keys |= {"resume_from_checkpoint": str(begun[-1])} if begun else {}
-    train("phone_cpu/baseline_sft", keys | warm.keys, folder.root / "warming.log")
-
-
-def _cool(plan: Plan, folder: Folder) -> None:
-    """Train on from the last checkpoint, in another order, while the learning rate falls to 0."""
-    shutil.rmtree(folder.cooled, ignore_errors=True)
-    keys = _warm_keys(plan, folder) | {
-        "model_name_or_path": str(_warmed(folder, plan.warm.updates)),
-        "output_dir": str(folder.cooled),
-        "max_steps": plan.warm.cooling,
-        "lr_scheduler_type": "linear",
-        "warmup_steps": plan.warm.cooling // 10,  # the optimizer's moments begin anew
-        "seed": plan.seed + 1,
-        "save_strategy": "no",
-    }
-    train("phone_cpu/baseline_sft", keys | plan.warm.keys, folder.root / "warming.log")
-
-
-def _warm_keys(plan: Plan, folder: Folder) -> dict[str, Any]:
-    """Return what all parts of the warm start say otherwise than their recipe."""
-    warm = plan.warm
-    return {
+def _warm(plan: Plan, folder: Folder) -> None:
+    """Train, or go on from the last checkpoint."""
+    warm, begun = plan.warm, checkpoints(folder.warming)
+    keys: dict[str, Any] = {
         "dataset": str(folder.demonstrations),
         "model_name_or_path": plan.pretrained or str(folder.random),
+        "output_dir": str(folder.warming),
         "rows_per_update": warm.rows,
         "per_device_train_batch_size": warm.rows,
+        "max_steps": warm.updates,
         "learning_rate": warm.learning_rate,
+        "lr_scheduler_type": "linear",
+        "warmup_steps": min(100, warm.updates // 10),
+        "prompt_weight": warm.prompt_weight,
         "train_sampling_strategy": "group_by_length",  # short prompts needn't wait for long ones
         "thoughts": "recorded" if plan.thoughts else "none",
         "seed": plan.seed,
         "logging_steps": warm.every,
+        "save_strategy": "steps",
+        "save_steps": warm.every,
     }
+    keys |= {"resume_from_checkpoint": str(begun[-1])} if begun else {}
+    train("phone_cpu/baseline_sft", keys | warm.keys, folder.root / "warming.log")
 
 
 def checkpoints(folder: Path) -> list[Path]:

@@ -32,6 +32,7 @@ OURS = (
     "expert_anchor",
     "anchor_thoughts",
     "off_policy",
+    "prompt_weight",
     "tis_clip",
     "thoughts",
 )

@@ -23,8 +23,9 @@ from solar_rl.store.parquet import table_files
 from solar_rl.train.anchor import Thoughts, anchor_texts
 from solar_rl.train.callbacks import LogCallback, counted
 from solar_rl.train.contexts import Contexts, make_contexts
-from solar_rl.train.forward import gather_head
+from solar_rl.train.forward import gather_head, score_answers_alone
 from solar_rl.train.images import Screens
+from solar_rl.train.prompt_loss import ScoresPrompts
 from solar_rl.train.resume import read_weights
 
 SFTTrainer: Any = trl.SFTTrainer  # type: ignore[attr-defined]  # half of it is untyped
@@ -104,11 +105,19 @@ class DemonstrationTrainer(SFTTrainer):  # type: ignore[misc]
 
     Args:
         contexts: Where screenshots are read from, by the rows' ``images``.
+        prompt_weight: Weight of the prompts' loss beside that of the answers; 0 leaves it out.
         **kwargs: ``SFTTrainer``'s own.
+
+    Raises:
+        InputError: Prompts with screenshots can't be learned.
     """
 
-    def __init__(self, *, contexts: Contexts, **kwargs: Any) -> None:
+    def __init__(self, *, contexts: Contexts, prompt_weight: float = 0.0, **kwargs: Any) -> None:
+        score_answers_alone()
         super().__init__(**kwargs)
+        self.prompt_weight = prompt_weight
+        if prompt_weight and "images" in self.train_dataset.column_names:
+            raise InputError("prompt_weight is for screens as text", hint="set it to 0")
         self._collate: Callable[[list[dict[str, Any]]], Any] = self.data_collator  # type: ignore[has-type]
         self._contexts = contexts
         self.data_collator = self._collate_with_images
@@ -123,7 +132,11 @@ class DemonstrationTrainer(SFTTrainer):  # type: ignore[misc]
     def compute_loss(self, model: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute TRL's loss, with a head whose gradient all processes share."""
         gather_head(model)
-        return super().compute_loss(model, *args, **kwargs)
+        if not self.prompt_weight:
+            return super().compute_loss(model, *args, **kwargs)
+        scored = ScoresPrompts(model)
+        loss = super().compute_loss(scored, *args, **kwargs)
+        return loss + self.prompt_weight * scored.loss / self.current_gradient_accumulation_steps
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         if not read_weights(self, resume_from_checkpoint, model):

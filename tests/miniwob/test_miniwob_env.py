@@ -41,6 +41,25 @@ def test_the_expert_reaches_the_full_reward(env, task):
     assert env.success, env.page.goal
 
 
+@pytest.mark.parametrize("task", SUITE)
+def test_as_a_list_the_expert_touches_points_that_it_names_and_reaches_the_full_reward(
+    env, task, monkeypatch
+):
+    monkeypatch.setattr(env, "text", "list")
+    monkeypatch.setattr(env, "screenshots", False)
+    seen = env.reset(task, 31)
+    while not env.done:
+        shown = expert_action(env)
+        if shown.action.action_type == "click":
+            point = f" {shown.action.x * 1000:.0f} {shown.action.y * 1000:.0f}"
+            name = shown.thought.removeprefix("tap ")
+            assert any(
+                line.startswith(name) and line.endswith(point) for line in seen.screen_text.split("\n")
+            )
+        seen = env.act(shown.action)
+    assert env.success, seen.screen_text
+
+
 @pytest.mark.parametrize("task", ["click-button", "email-inbox", "form-sequence", "login-user-popup"])
 def test_the_expert_reaches_it_with_the_mouse_too(env, task, monkeypatch):
     monkeypatch.setattr(env, "action_space", "pointer")

@@ -97,6 +97,33 @@ def test_a_thought_is_a_verb_and_the_name_of_what_is_touched_as_the_list_says_it
             assert name in (action.app_name, action.text, action.button, action.direction, action.status)
 
 
+def test_a_phone_with_few_things_has_lists_that_fit_and_goals_that_can_be_reached():
+    few = options(
+        things=6,
+        templates=["settings.switches", "contacts.delete", "clock.switch", "notes.tick"],
+        popup_rate=0.0,
+    )
+    env = phone.PhoneEnv(few)
+    for task in ("short", "long", "super_long"):
+        for seed in range(3):
+            env.reset(task, seed)
+            contacts, clock, notes = (env.phone.apps[name] for name in ("contacts", "clock", "notes"))
+            assert max(map(len, (contacts.people, clock.alarms, notes.bodies))) <= 6
+            assert set(notes.items) <= set(notes.bodies)
+            while not env.done:
+                action = phone.expert_action(env).action
+                assert action.action_type != "scroll"
+                env.act(action)
+            assert env.success, (task, seed)
+
+
+def test_few_things_are_a_part_of_what_the_same_phone_holds_otherwise():
+    many, few = phone.PhoneEnv(options()), phone.PhoneEnv(options(things=4))
+    many.reset("short", 3), few.reset("short", 3)
+    assert set(few.phone.apps["contacts"].people) < set(many.phone.apps["contacts"].people)
+    assert few.phone.apps["settings"].facts() == many.phone.apps["settings"].facts()
+
+
 def test_an_unknown_template_is_refused():
     with pytest.raises(ConfigError, match="is none of"):
         options(templates=["clock.tower"])

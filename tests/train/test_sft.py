@@ -113,6 +113,11 @@ def test_a_batch_holds_the_samplers_prompt_and_pixels_and_learns_the_answer_alon
         assert torch.equal(batch["image_grid_thw"], prompt["image_grid_thw"])
 
 
+def test_a_loss_on_prompts_is_for_screens_as_text(run):
+    with pytest.raises(InputError, match="prompt_weight is for screens as text"):
+        run("reads", prompt_weight=0.3, max_steps=1)
+
+
 def test_rows_of_different_lengths_are_padded_outside_the_loss(demonstrations, policy, tmp_path):
     trainer = DemonstrationTrainer(
         contexts=demonstrations.contexts,

@@ -65,10 +65,16 @@ class Demonstration(NamedTuple):
     instruction: str
     target_box: Box | None = None
     candidate_boxes: tuple[Box, ...] = ()
+    thought: str = "wait"
 
 
-def demonstrate(task: str, page: Page) -> Demonstration:
+def demonstrate(task: str, page: Page, *, listed: bool = False) -> Demonstration:
     """Return what the expert does now.
+
+    Args:
+        task: A key of ``EXPERTS``.
+        page: What is there.
+        listed: Whether it touches exactly the points that the page's list names, and scrolls the page's middle.
 
     Raises:
         Lost: It doesn't know.
@@ -77,13 +83,17 @@ def demonstrate(task: str, page: Page) -> Demonstration:
     if isinstance(move, Wait):
         return Demonstration(Action("wait"), move.say)
     if isinstance(move, Press):
-        return Demonstration(Action("press", keys=(move.key,)), move.say)
+        return Demonstration(Action("press", keys=(move.key,)), move.say, thought=f"press {move.key}")
     if isinstance(move, Type):
-        return Demonstration(Action("input_text", text=move.text), move.say, move.element.box)
-    return _touch(page, move)
+        action = Action("input_text", text=move.text)
+        return Demonstration(action, move.say, move.element.box, thought=f"type {move.text}")
+    shown = _touch(page, move, listed)
+    if not listed or shown.action.action_type != "scroll":
+        return shown
+    return shown._replace(action=Action("scroll", direction=shown.action.direction))
 
 
-def _touch(page: Page, move: Touch) -> Demonstration:
+def _touch(page: Page, move: Touch, listed: bool) -> Demonstration:
     element = move.element
     around = next((e for e in element.above() if e.scroll), None)
     able = around is not None or page.scroll is not None
@@ -94,9 +104,12 @@ def _touch(page: Page, move: Touch) -> Demonstration:
     seen = (element.box.y2 - element.box.y1) / (element.whole.y2 - element.whole.y1)
     if seen < _ENOUGH and able:
         return _scroll_to(page, element, around, move.say)
-    x, y = (round(share, 4) for share in element.point)
+    element = page.listed(element) if listed else element
+    place = element.place if listed else None
+    x, y = place or (round(share, 4) for share in element.point or ())
     holding = [e.box for e in (element, *element.above()) if e.box and e.box.contains(x, y)]
-    return Demonstration(Action("click", x=x, y=y), move.say, element.box, tuple(holding))
+    action = Action("click", x=x, y=y)
+    return Demonstration(action, move.say, element.box, tuple(holding), f"tap {element.named}")
 
 
 def _scroll_to(page: Page, element: Element, around: Element | None, say: str) -> Demonstration:
@@ -106,5 +119,9 @@ def _scroll_to(page: Page, element: Element, around: Element | None, say: str) -
     x, y = round((frame.x1 + frame.x2) / 2, 4), round((frame.y1 + frame.y2) / 2, 4)
     action = Action("scroll", x=x, y=y, direction=direction)
     return Demonstration(
-        action, f"Scroll {direction} until you can {say[0].lower()}{say[1:]}", frame, (frame,)
+        action,
+        f"Scroll {direction} until you can {say[0].lower()}{say[1:]}",
+        frame,
+        (frame,),
+        f"scroll {direction}",
     )

@@ -65,6 +65,9 @@ class App:
         """Draw the initial data."""
         raise NotImplementedError
 
+    def thin_out(self, rng: Random, most: int) -> None:
+        """Keep at most so many of the things that fill its list; apps whose list isn't filled by chance keep all."""
+
     def page(self) -> Page:
         """Return the page of the present route."""
         raise NotImplementedError

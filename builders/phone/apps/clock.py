@@ -30,6 +30,11 @@ class Clock(App):
         self.timer: str | None = None
         self.minutes = "5"
 
+    def thin_out(self, rng: Random, most: int) -> None:
+        """Keep at most so many alarms."""
+        kept = rng.sample(sorted(self.alarms), min(most, len(self.alarms)))
+        self.alarms = {time: self.alarms[time] for time in sorted(kept)}
+
     def facts(self) -> frozenset[Fact]:
         """Return ("alarm", time, on or off), and ("timer", minutes) while one runs."""
         alarms = {("alarm", time, state) for time, state in self.alarms.items()}

@@ -34,6 +34,12 @@ class Contacts(App):
         self.people = {name: phone_number(rng) for name in sorted(names)}
         self.starred = set(rng.sample(sorted(names), 2))
 
+    def thin_out(self, rng: Random, most: int) -> None:
+        """Keep at most so many people."""
+        kept = rng.sample(sorted(self.people), min(most, len(self.people)))
+        self.people = {name: self.people[name] for name in sorted(kept)}
+        self.starred &= set(kept)
+
     def facts(self) -> frozenset[Fact]:
         """Return ("contact", name, number) and ("star", name)."""
         people = {("contact", name, number) for name, number in self.people.items()}

@@ -26,6 +26,13 @@ class Notes(App):
         }
         self.pinned = {titles[-1]}
 
+    def thin_out(self, rng: Random, most: int) -> None:
+        """Keep at most so many notes, those with a checklist among them."""
+        others = rng.sample(sorted(set(self.bodies) - set(self.items)), max(0, most - len(self.items)))
+        kept = [title for title in self.bodies if title in others or title in self.items]
+        self.bodies = {title: self.bodies[title] for title in kept}
+        self.pinned &= set(kept)
+
     def facts(self) -> frozenset[Fact]:
         """Return ("note", title, text), ("pin", title), ("item", title, item), ("done", title, item)."""
         facts: set[Fact] = {("note", title, body) for title, body in self.bodies.items()}
