@@ -61,7 +61,8 @@ class PhoneOptions(Config):
     by_name: float = Field(default=0.3, ge=0, le=1)
     """Share of episodes whose expert opens apps by name instead of looking for the icon."""
     things: int | None = Field(default=None, ge=4)
-    """Most alarms, people and notes on a phone (default: up to 22, which takes scrolling): an easier world."""
+    """Most alarms, people and notes on a phone, of which each has a first word of its own: people have first names alone
+    and alarms ring on the hour (default: up to 22 of each, which takes scrolling, many alike)."""
     text: Literal["tree", "list"] = "tree"
     """The screen as text: the whole tree of widgets, or a short list of what it says and what can be touched, with
     the very points that the expert then touches."""

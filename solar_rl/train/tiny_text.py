@@ -101,6 +101,7 @@ def make_text_policy(
         num_key_value_heads=size.heads,
         max_position_embeddings=4096,
         tie_word_embeddings=True,
+        rope_theta=1e6,  # Qwen2's own
         initializer_range=size.width
         ** -0.5,  # the usual 0.02 is for wide models; this one learns thrice as fast
         bos_token_id=None,

@@ -66,7 +66,7 @@ class App:
         raise NotImplementedError
 
     def thin_out(self, rng: Random, most: int) -> None:
-        """Keep at most so many of the things that fill its list; apps whose list isn't filled by chance keep all."""
+        """Keep at most so many of the things that fill its list, of which each has a first word of its own."""
 
     def page(self) -> Page:
         """Return the page of the present route."""

@@ -31,9 +31,11 @@ class Clock(App):
         self.minutes = "5"
 
     def thin_out(self, rng: Random, most: int) -> None:
-        """Keep at most so many alarms."""
-        kept = rng.sample(sorted(self.alarms), min(most, len(self.alarms)))
-        self.alarms = {time: self.alarms[time] for time in sorted(kept)}
+        """Keep at most so many alarms, on the hour."""
+        hourly = {f"{time[:2]}:00": time for time in self.alarms}
+        kept = sorted(rng.sample(sorted(hourly), min(most, len(hourly))))
+        self.alarms, labels = {time: self.alarms[hourly[time]] for time in kept}, self.labels
+        self.labels = {time: labels[hourly[time]] for time in kept}
 
     def facts(self) -> frozenset[Fact]:
         """Return ("alarm", time, on or off), and ("timer", minutes) while one runs."""

@@ -28,8 +28,12 @@ class Notes(App):
 
     def thin_out(self, rng: Random, most: int) -> None:
         """Keep at most so many notes, those with a checklist among them."""
-        others = rng.sample(sorted(set(self.bodies) - set(self.items)), max(0, most - len(self.items)))
-        kept = [title for title in self.bodies if title in others or title in self.items]
+        first = {
+            title.split()[0]: title for title in (*self.bodies, *self.items)
+        }  # those with a checklist win
+        others = sorted(set(first.values()) - set(self.items))
+        some = rng.sample(others, min(len(others), max(0, most - len(self.items))))
+        kept = [title for title in self.bodies if title in some or title in self.items]
         self.bodies = {title: self.bodies[title] for title in kept}
         self.pinned &= set(kept)
 
