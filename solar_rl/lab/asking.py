@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from solar_rl.config import DatasetConfig, validate_config
 from solar_rl.lab.plan import Plan
+from solar_rl.lab.worlds import WORLDS
 from solar_rl.shipped import shipped_path
 
-ANSWER_TOKENS = 24
-"""Longest answer: the longest of the demonstrations take 17."""
 THOUGHT_TOKENS = 16
-"""Beside them, where answers think aloud."""
+"""Beside an answer's own, where answers think aloud."""
 
 
 def prompt_block(plan: Plan) -> dict[str, Any]:
@@ -32,12 +33,27 @@ def sampler_block(plan: Plan, policy: Path, n: int) -> dict[str, Any]:
         "model": str(policy),
         "n": n,
         "temperature": 1.0 if n > 1 else 0.0,
-        "max_new_tokens": ANSWER_TOKENS + THOUGHT_TOKENS * plan.thoughts,
+        "max_new_tokens": WORLDS[plan.world].answer_tokens + THOUGHT_TOKENS * plan.thoughts,
         "max_prompt_tokens": plan.prompt_tokens,
         "batch_size": plan.measure.batch,
     }
 
 
-def phone_options(plan: Plan, **more: Any) -> dict[str, Any]:
-    """Return the options of the phone builder."""
-    return {**plan.phone, "thoughts": plan.thoughts, **more}
+def dataset_config(plan: Plan, name: str, options: Mapping[str, Any], **blocks: Any) -> DatasetConfig:
+    """Describe a dataset of the lab's world.
+
+    Args:
+        plan: The lab run.
+        name: Name of the dataset.
+        options: Options of the world's builder.
+        blocks: More blocks of the config, such as sampler.
+    """
+    data = {
+        "name": name,
+        "seed": plan.seed,
+        "source": {"builder": plan.world, "options": dict(options), "screen_hash": False},
+        "prompt": prompt_block(plan),
+        "preview_rows": 0,
+        **blocks,
+    }
+    return validate_config(DatasetConfig, data, where=f"lab: {name}")

@@ -12,25 +12,19 @@ import polars as pl
 
 from solar_rl.agents import PolicyAgent
 from solar_rl.builder import load_builder
-from solar_rl.closed_loop import Job, Played, play
-from solar_rl.config import DatasetConfig, ShapingConfig, validate_config
+from solar_rl.closed_loop import Played, play
+from solar_rl.config import DatasetConfig, ShapingConfig
 from solar_rl.evaluate import evaluate, prepare
 from solar_rl.evaluate.answering import Answered, answer_steps, source_episodes
-from solar_rl.lab.asking import phone_options, prompt_block, sampler_block
+from solar_rl.lab.asking import dataset_config, sampler_block
 from solar_rl.lab.plan import Plan
+from solar_rl.lab.worlds import WORLDS
 from solar_rl.prompts import settled
 from solar_rl.sampling import make_sampler
 from solar_rl.sampling.base import Sampler, close
 from solar_rl.schema import Episode
 from solar_rl.shaping import trajectory_rewards
-from solar_rl.shipped import shipped_module
 
-HELD_OUT_SEED = 900_001
-"""Seed of the held-out phones, for recorded steps and in closed loop."""
-UNSEEN = {"unseen_apps": 900_003, "unseen_templates": 900_002}
-"""Options of the phone that keep something out of training, and the seed of the phones that it is measured on."""
-SIDE_BY_SIDE = 32
-"""Episodes in closed loop at once."""
 _BUCKETS = "phone"
 
 
@@ -42,7 +36,7 @@ class Examiner:
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+        self._plan, self._world = plan, WORLDS[plan.world]
         self._episodes = cache(self._read)
 
     def steps(self, policy: Path, unseen: str | None = None) -> dict[str, Any]:
@@ -50,7 +44,7 @@ class Examiner:
 
         Args:
             policy: Folder of the policy.
-            unseen: A key of ``UNSEEN``: steps of what training left out, in the place of held-out goals.
+            unseen: A key of the world's ``unseen``: steps of what training left out, in the place of held-out goals.
 
         Returns:
             step_accuracy, type_match, goal_progress, task_sr, return (the mean R_traj of the greedy answers),
@@ -74,16 +68,14 @@ class Examiner:
             close(sampler)
 
     def _play(self, config: DatasetConfig, sampler: Sampler) -> Sequence[Played]:
-        measure = self._plan.measure
-        first = measure.first_seed
-        jobs = [
-            Job(task, seed) for task, count in measure.closed.items() for seed in range(first, first + count)
-        ]
-        jobs.sort(key=lambda job: -measure.max_steps[job.task])  # the longest begin first
-        make = shipped_module("builders", "phone").make_environment
-        places = [make(config.source.options) for _ in range(min(SIDE_BY_SIDE, len(jobs)))]
+        jobs = self._world.jobs(self._plan)
+        places = self._world.environments(config.source.options, len(jobs))
         player = PolicyAgent(config.prompt, sampler, config.seed)
-        played = play(places, player, jobs, max_steps=measure.max_steps, recovery=True)
+        try:
+            played = play(places, player, jobs, max_steps=self._world.limits(self._plan), recovery=True)
+        finally:
+            for place in places:
+                place.close()
         return sorted(played, key=lambda one: (one.task, one.seed))
 
     def _read(self, unseen: str | None) -> list[Episode]:
@@ -92,44 +84,12 @@ class Examiner:
 
     def _config(self, policy: Path | None, unseen: str | None) -> DatasetConfig:
         """Describe what is asked as a dataset would be."""
-        plan, options = self._plan, phone_options(self._plan)
-        if unseen is None:  # held-out goals, of apps and templates that training has
-            options |= {"templates": seen_templates(plan.phone), "unseen_apps": [], "unseen_templates": []}
-            seed, count = HELD_OUT_SEED, plan.measure.episodes
-        else:
-            options |= {name: [] for name in UNSEEN if name != unseen} | {"test_share": 0.0}
-            options["templates"] = _alone(plan.phone, unseen)
-            options["buckets"] = {"long": 0.5, "super_long": 0.5}  # some apps have no short goal
-            seed, count = UNSEEN[unseen], plan.measure.unseen
-        options |= {"seed": seed + plan.seed, "episodes": count, "only": "test"}
+        plan = self._plan
         sampler: dict[str, Any] = {"type": "scripted", "n": 1, "error_rate": 0.0}
         if policy is not None:
             sampler = sampler_block(plan, policy, 1)
-        data = {
-            "name": "held-out",
-            "source": {"builder": "phone", "options": options, "screen_hash": False},
-            "prompt": prompt_block(plan),
-            "sampler": sampler,
-        }
-        config = validate_config(DatasetConfig, data, where="lab: held-out")
+        config = dataset_config(plan, "held-out", self._world.held_out(plan, unseen), sampler=sampler)
         return config.model_copy(update={"prompt": settled(config.prompt)})
-
-
-def seen_templates(phone: dict[str, Any]) -> list[str]:
-    """List the templates that training has: those of the plan, without unseen ones and those of unseen apps."""
-    module = shipped_module("builders", "phone")
-    given = phone.get("templates") or list(module.TEMPLATES)
-    apps, out = set(phone.get("unseen_apps", ())), set(phone.get("unseen_templates", ()))
-    return [name for name in given if name not in out and name.partition(".")[0] not in apps]
-
-
-def _alone(phone: dict[str, Any], unseen: str) -> list[str]:
-    """List the templates that training has, and those that one option kept out."""
-    module = shipped_module("builders", "phone")
-    given = phone.get("templates") or list(module.TEMPLATES)
-    kept_out = set(phone.get(unseen, ()))
-    added = [name for name in given if name in kept_out or name.partition(".")[0] in kept_out]
-    return [*seen_templates(phone), *added]
 
 
 def _summed(found: Answered) -> dict[str, Any]:

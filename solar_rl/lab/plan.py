@@ -17,8 +17,8 @@ from solar_rl.yaml_file import read_yaml
 class WarmPlan(Config):
     """The warm start: supervised fine-tuning of random weights on demonstrations."""
 
-    templates: tuple[str, ...] = ()
-    """What its demonstrations ask for (default: all that training has): what else the sampled goals ask for is new to the start."""
+    only: tuple[str, ...] = ()
+    """Templates or tasks that its demonstrations ask for (default: all that training has): what else the sampled goals ask for is new to the start."""
     updates: int = Field(ge=1)
     """How many; the learning rate falls to 0 over them. They set how good the start is."""
     rows: int = Field(ge=1)
@@ -59,10 +59,10 @@ class MeasurePlan(Config):
     """Held-out recorded episodes, answered greedily step by step at every checkpoint."""
     unseen: int = Field(default=0, ge=0)
     """The same of an app, and of templates, that training left out; at the end alone."""
-    closed: dict[Literal["short", "long", "super_long"], int]
-    """Episodes in closed loop by length, at the end."""
+    closed: dict[str, int]
+    """Episodes in closed loop, at the end: on the phone by length; of MiniWoB++ ``each`` task has as many."""
     max_steps: dict[str, int]
-    """Answers after which an episode in closed loop is over."""
+    """Answers after which an episode in closed loop is over, by the same keys."""
     first_seed: int = 0
     """First of the closed-loop episodes: a confirmation takes fresh ones."""
     batch: int = Field(default=64, ge=1)
@@ -80,8 +80,10 @@ class Plan(Config):
     """Processes side by side, each with one thread."""
     seed: int = Field(default=0, ge=0)
     """Seed of the phones, of the weights and of the build."""
-    phone: dict[str, Any]
-    """Options of the phone builder."""
+    world: Literal["phone", "miniwob"] = "phone"
+    """Where it takes place."""
+    options: dict[str, Any]
+    """Options of the world's builder."""
     demonstrations: int = Field(ge=1)
     """Episodes of the warm start."""
     sampled: int = Field(ge=1)
@@ -116,7 +118,7 @@ class Plan(Config):
     kept: bool = False
     """Give truncated credits more sequences an update, so that as many are in play as there are sequences elsewhere."""
     sampled_seed: int = Field(default=500_000, ge=0)
-    """Seed of the sampled phones, beside the plan's; the warm start has the plan's own."""
+    """Seed of the sampled episodes, beside the plan's; the warm start has the plan's own."""
     rounds: int | None = Field(default=None, ge=1)
     """Sample anew with the newest policy every so many updates (default: once, for all)."""
     arms: tuple[str, ...] = tuple(LAB_ARMS)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from solar_rl.builder import load_builder
-from solar_rl.config import DatasetConfig, validate_config
+from solar_rl.config import DatasetConfig
 from solar_rl.errors import InputError
 from solar_rl.evaluate.answering import source_episodes
 from solar_rl.lab.arms import ALIGNMENTS
-from solar_rl.lab.asking import phone_options, prompt_block, sampler_block
+from solar_rl.lab.asking import dataset_config, prompt_block, sampler_block
 from solar_rl.lab.folder import Folder
 from solar_rl.lab.measuring import Examiner
 from solar_rl.lab.plan import Plan
 from solar_rl.lab.training import train
+from solar_rl.lab.worlds import WORLDS
 from solar_rl.pipeline import build
 from solar_rl.store.dataset import open_dataset
 from solar_rl.store.manifest import MANIFEST
@@ -24,31 +25,6 @@ from solar_rl.store.manifest import MANIFEST
 Say = Callable[[str], None]
 _TRIED = "warming.json"
 """Step accuracy of the warm start's checkpoints so far."""
-
-
-def dataset_config(
-    plan: Plan, name: str, episodes: int, seed: int, more: Mapping[str, Any] | None = None, **blocks: Any
-) -> DatasetConfig:
-    """Describe a dataset of the lab's phone: training goals, screens as a short list.
-
-    Args:
-        plan: The lab run.
-        name: Name of the dataset.
-        episodes: How many.
-        seed: Seed of the phones.
-        more: More options of the phone.
-        blocks: More blocks of the config, such as sampler.
-    """
-    options = phone_options(plan, episodes=episodes, seed=seed, only="train")
-    data = {
-        "name": name,
-        "seed": plan.seed,
-        "source": {"builder": "phone", "options": options | dict(more or {}), "screen_hash": False},
-        "prompt": prompt_block(plan),
-        "preview_rows": 0,
-        **blocks,
-    }
-    return validate_config(DatasetConfig, data, where=f"lab: {name}")
 
 
 def prepare(plan: Plan, folder: Folder, say: Say) -> None:
@@ -86,8 +62,8 @@ def demonstrations(plan: Plan, folder: Folder, say: Say) -> None:
         return
     say(f"demonstrations: {plan.demonstrations} episodes")
     sampler = {"type": "scripted", "n": 1, "error_rate": 0.0}
-    more = {"templates": plan.warm.templates} if plan.warm.templates else {}
-    config = dataset_config(plan, "demonstrations", plan.demonstrations, plan.seed, more, sampler=sampler)
+    options = WORLDS[plan.world].recorded(plan, plan.demonstrations, plan.seed, plan.warm.only)
+    config = dataset_config(plan, "demonstrations", options, sampler=sampler)
     build(config, folder.demonstrations)
 
 
@@ -110,7 +86,7 @@ def _texts(dataset: Path) -> Iterator[str]:
     yield from source.table("episodes", "train").collect(engine="in-memory")["goal"]
     steps = source.table("steps", "train").collect(engine="in-memory")
     yield from (text.replace("\n", "\n ") for text in steps["screen_text"])
-    yield from steps["thought"].drop_nulls()
+    yield from (f"> {thought}" for thought in steps["thought"].drop_nulls())
     yield from source.table("candidates", "train").collect(engine="in-memory")["completion"]
 
 
@@ -120,7 +96,8 @@ def _recorded_texts(plan: Plan, folder: Folder) -> Iterator[str]:
     for episode in source_episodes(config, load_builder(config.source), []):
         yield episode.goal
         for step in episode.steps:
-            yield from (text.replace("\n", "\n ") for text in (step.screen_text, step.thought) if text)
+            yield (step.screen_text or "").replace("\n", "\n ")
+            yield f"> {step.thought or ''}"
 
 
 def warm_start(plan: Plan, folder: Folder, say: Say) -> None:
@@ -192,14 +169,13 @@ def sampled_config(plan: Plan, policy: Path, alignment: str, episodes: int, more
         policy: Who answers.
         alignment: How rewards are aligned.
         episodes: Of how many episodes.
-        more: Added to the seed of the phones, for other episodes.
+        more: Added to the seed, for other episodes.
     """
     sampler = sampler_block(plan, policy, plan.n) | {"adaptive": plan.adaptive}
     return dataset_config(
         plan,
         "sampled",
-        episodes,
-        plan.seed + plan.sampled_seed + more,
+        WORLDS[plan.world].recorded(plan, episodes, plan.seed + plan.sampled_seed + more),
         sampler=sampler,
         prompt=prompt_block(plan) | {"history": plan.history},
         version=f"1.{ALIGNMENTS.index(alignment)}.0",

@@ -15,7 +15,7 @@ from solar_rl.lab.folder import Folder
 from solar_rl.lab.plan import Plan, load_plan
 from solar_rl.lab.running import MADE, START
 from solar_rl.lab.tables import (
-    PRIMARY,
+    COMPARED,
     against_table,
     collapse_table,
     difference_table,
@@ -26,6 +26,8 @@ from solar_rl.lab.tables import (
     probe_table,
     unseen_table,
 )
+
+_WHERE = {"phone": "Phone with screens as a list", "miniwob": "MiniWoB++'s pages as a list"}
 
 
 def write_results(plan: Plan, folder: Folder, out: Path, command: str) -> Path:
@@ -75,14 +77,15 @@ def _section(plan: Plan, folder: Folder, arms: dict[str, list[Run]], command: st
         yield f"**Unfinished: {done} of {all_runs} runs.** Seeds that an arm lacks are missing from its rows."
     yield ""
     yield (
-        f"The primary metric, written down before any run: {PRIMARY.name}. Intervals are 95 %. In closed loop they come from "
+        f"The primary metric, written down before any run: {COMPARED[plan.world][0].name}. Intervals are 95 %. In closed loop they come from "
         "drawing seeds and episodes with replacement; on recorded steps they are Student's over the seeds. Every "
         "arm starts from one policy and reads one sampled dataset, so they tell nothing of another start or another sample."
     )
+    paper = [("Beside the paper's ablation", paper_table(arms, start))] if plan.world == "phone" else []
     for title, table in (
         ("Where the arms end", main_table(plan, arms, start)),
-        ("Differences, paired by seed and episode", difference_table(arms)),
-        ("Beside the paper's ablation", paper_table(arms, start)),
+        ("Differences, paired by seed and episode", difference_table(plan, arms)),
+        *paper,
         ("Collapse", collapse_table(arms, start)),
         ("Does the policy cheat?", probe_table(arms, start)),
         ("What training left out", unseen_table(arms, start)),
@@ -93,7 +96,7 @@ def _section(plan: Plan, folder: Folder, arms: dict[str, list[Run]], command: st
     if plan.shares is not None and plan.measure.first_seed == 0:
         others = finished(load_plan(plan.shares), Folder(folder.root.with_name(plan.shares)))
         yield f"\n### Each arm less the same arm of `{plan.shares}`, paired by seed and episode\n"
-        yield from against_table(arms, others, plan.shares)
+        yield from against_table(plan, arms, others, plan.shares)
     yield ""
     yield f"![Step accuracy on held-out recorded steps over training, a panel an arm](images/lab_{plan.name}_curves.svg)"
     yield ""
@@ -109,7 +112,7 @@ def _what(plan: Plan, folder: Folder, arms: dict[str, list[Run]]) -> str:
     seconds = [run["seconds"] for runs in arms.values() for run in runs]
     groups = plan.train.rows // plan.n
     return (
-        f"Phone with screens as a list; warm start by SFT on {plan.demonstrations} demonstrations for {chosen['updates']} "
+        f"{_WHERE[plan.world]}; warm start by SFT on {plan.demonstrations} demonstrations for {chosen['updates']} "
         f"updates of {plan.warm.rows} steps, to {chosen['step_accuracy']:.3f} held-out step accuracy; then "
         f"{plan.n} candidates for each of {counts['steps']:,} recorded steps, sampled once. Each run: {updates} updates of "
         f"{plan.train.rows} candidates from {groups} contexts (SFT: the {groups} contexts alone), {len(plan.seeds)} "
@@ -122,6 +125,7 @@ def _draw(plan: Plan, folder: Folder, arms: dict[str, list[Run]], images: Path) 
     from solar_rl.lab.figures import mean_t
     from solar_rl.report.lab_charts import Curve, Difference, draw_curves, draw_forest
 
+    metric = COMPARED[plan.world][0]
     start = folder.read(START)["steps"]["step_accuracy"]
     curves = []
     for arm, runs in arms.items():
@@ -148,8 +152,8 @@ def _draw(plan: Plan, folder: Folder, arms: dict[str, list[Run]], images: Path) 
     shown = [
         Difference(ARMS[base].title, ARMS[arm].title, *found)
         for base in BASELINES
-        for arm, found in differences(arms, base, PRIMARY).items()
+        for arm, found in differences(arms, base, metric).items()
         if not np.isnan(found.value)
     ]
     if shown:
-        draw_forest(shown, PRIMARY.name, images / f"lab_{plan.name}_forest.svg")
+        draw_forest(shown, metric.name, images / f"lab_{plan.name}_forest.svg")

@@ -17,9 +17,10 @@ from solar_rl.errors import CheckFailed
 from solar_rl.lab.arms import ARMS
 from solar_rl.lab.courses import follow, training_keys
 from solar_rl.lab.folder import Folder, write_json
-from solar_rl.lab.measuring import UNSEEN, Examiner
+from solar_rl.lab.measuring import Examiner
 from solar_rl.lab.plan import Plan
 from solar_rl.lab.training import train
+from solar_rl.lab.worlds import WORLDS
 
 PLAN, PILOT, START, MADE = "plan.json", "pilot.json", "start-measured.json", "made.json"
 _PILOT_ARM = "step_local_anchor"
@@ -57,7 +58,7 @@ def run_one(
         "learned": end != folder.start,
         "seconds_training": seconds,
         "curve": curve,
-        "unseen": {name: examiner.steps(end, name) for name in UNSEEN if plan.measure.unseen},
+        "unseen": {name: examiner.steps(end, name) for name in kept_out(plan)},
         "closed_loop": examiner.closed_loop(end),
         "seconds": time.monotonic() - began,
     }
@@ -66,6 +67,11 @@ def run_one(
             shutil.rmtree(policy)
     write_json(folder.result(arm, seed), result)
     return result
+
+
+def kept_out(plan: Plan) -> list[str]:
+    """Return the options whose left-out goals are measured apart."""
+    return [name for name in WORLDS[plan.world].unseen if plan.measure.unseen]
 
 
 def pilot(plan: Plan, folder: Folder, spent: float, say: Callable[[str], None]) -> int:
@@ -86,8 +92,7 @@ def pilot(plan: Plan, folder: Folder, spent: float, say: Callable[[str], None]) 
     examiner, place = Examiner(plan), folder.root / _PILOT_FOLDER
     examiner.steps(place)  # the first time reads the held-out episodes, which a run of several does once
     steps = _seconds(partial(examiner.steps, place))
-    kept_out = UNSEEN if plan.measure.unseen else ()
-    unseen = sum(_seconds(partial(examiner.steps, place, name)) for name in kept_out)
+    unseen = sum(_seconds(partial(examiner.steps, place, name)) for name in kept_out(plan))
     closed = _seconds(partial(examiner.closed_loop, place))
     shutil.rmtree(place)
     fixed = begin + plan.train.checkpoints * steps + unseen + closed
@@ -134,7 +139,7 @@ def measure_start(plan: Plan, folder: Folder) -> None:
         return
     examiner = Examiner(plan)
     found = examiner.steps(folder.start)
-    unseen = {name: examiner.steps(folder.start, name) for name in UNSEEN if plan.measure.unseen}
+    unseen = {name: examiner.steps(folder.start, name) for name in kept_out(plan)}
     folder.write(START, {"steps": found, "unseen": unseen, "closed_loop": examiner.closed_loop(folder.start)})
 
 

@@ -50,14 +50,20 @@ class Metric(NamedTuple):
 
 
 PRIMARY = Metric("goal progress in closed loop, super long goals", "progress", "super_long")
-"""What decides: method.md, section 4, says why success doesn't discriminate at this scale."""
-COMPARED = (
-    PRIMARY,
-    Metric("goal progress in closed loop, all", "progress"),
-    Metric("success in closed loop, all", "success"),
-    Metric("step accuracy, recorded", "step_accuracy", closed=False),
-    Metric("goal progress, recorded super long", "goal_progress", bucket=SUPER_LONG, closed=False),
-)
+"""What decides on the phone: method.md, section 4, says why success doesn't discriminate at this scale."""
+_SUCCESS = Metric("success in closed loop, all", "success")
+_STEPS = Metric("step accuracy, recorded", "step_accuracy", closed=False)
+COMPARED = {
+    "phone": (
+        PRIMARY,
+        Metric("goal progress in closed loop, all", "progress"),
+        _SUCCESS,
+        _STEPS,
+        Metric("goal progress, recorded super long", "goal_progress", bucket=SUPER_LONG, closed=False),
+    ),
+    "miniwob": (_SUCCESS, _STEPS, Metric("goal progress, recorded", "goal_progress", closed=False)),
+}
+"""What arms are compared on, by world; the first decides. A page of MiniWoB++ tells success alone."""
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -75,12 +81,13 @@ def number(value: float | None, digits: int = 3) -> str:
 
 def main_table(plan: Plan, arms: Arms, start: Mapping[str, Any]) -> Iterator[str]:
     """Tell where each arm ends, on recorded steps and in closed loop."""
+    lengths = ("short", "long", "super_long") if plan.world == "phone" else ()
     heads = (
-        "arm", "seeds", "step accuracy", "progress, recorded", "success", "progress", "short", "long", "super long",
-        "recovered", "steps",
+        "arm", "seeds", "step accuracy", "progress, recorded", "success", "progress",
+        *(length.replace("_", " ") for length in lengths), "recovered", "steps",
     )  # fmt: skip
-    rows = [_ends("(start)", [_as_run(start)], "")]
-    rows += [_ends(ARMS[arm].title, runs, str(len(runs))) for arm, runs in arms.items() if runs]
+    rows = [_ends("(start)", [_as_run(start)], "", lengths)]
+    rows += [_ends(ARMS[arm].title, runs, str(len(runs)), lengths) for arm, runs in arms.items() if runs]
     yield from table(heads, rows)
     yield ""
     yield (
@@ -94,14 +101,12 @@ def _as_run(start: Mapping[str, Any]) -> Run:
     return {"curve": [{"updates": 0, **start["steps"]}], "closed_loop": start["closed_loop"], "seed": 0}
 
 
-def _ends(title: str, runs: Sequence[Run], seeds: str) -> list[str]:
+def _ends(title: str, runs: Sequence[Run], seeds: str, lengths: Sequence[str]) -> list[str]:
     recorded = [str(mean_t([last(run, name) for run in runs])) for name in ("step_accuracy", "goal_progress")]
     if len(runs) == 1:
         recorded = [number(last(runs[0], name)) for name in ("step_accuracy", "goal_progress")]
     played = [str(closed_loop(runs, "success")), str(closed_loop(runs, "progress"))]
-    by_length = [
-        number(closed_loop(runs, "progress", task).value) for task in ("short", "long", "super_long")
-    ]
+    by_length = [number(closed_loop(runs, "progress", length).value) for length in lengths]
     return [
         title, seeds, *recorded, *played, *by_length, number(recovered(runs)), number(closed_loop(runs, "steps").value, 1)
     ]  # fmt: skip
@@ -121,9 +126,9 @@ def differences(arms: Arms, base: str, metric: Metric) -> dict[str, Mean]:
     return {arm: metric.less(runs, arms[base]) for arm, runs in arms.items() if runs and arm != base}
 
 
-def difference_table(arms: Arms) -> Iterator[str]:
+def difference_table(plan: Plan, arms: Arms) -> Iterator[str]:
     """Tell what each arm gains over the four baselines; differences whose interval excludes 0 are bold."""
-    for metric in COMPARED:
+    for metric in COMPARED[plan.world]:
         found = {base: differences(arms, base, metric) for base in BASELINES if arms.get(base)}
         names = [arm for arm, runs in arms.items() if runs]
         yield f"{metric.name[0].upper()}{metric.name[1:]}:"
@@ -139,26 +144,27 @@ def difference_table(arms: Arms) -> Iterator[str]:
     if lacking:
         yield f"No claim can be made here: {', '.join(lacking)} not run in this plan."
         return
-    named = ", ".join(ARMS[arm].title for arm in winners(arms))
+    named = ", ".join(ARMS[arm].title for arm in winners(arms, COMPARED[plan.world][0]))
     yield (
         f"Arms that beat all four baselines on the primary metric, every interval above 0: {named or 'none'}."
     )
 
 
-def against_table(arms: Arms, others: Arms, name: str) -> Iterator[str]:
+def against_table(plan: Plan, arms: Arms, others: Arms, name: str) -> Iterator[str]:
     """Tell what a sweep's change brought: each arm less the same arm of the plan whose start it shares."""
+    compared = COMPARED[plan.world]
     rows = [
-        [ARMS[arm].title, *(_difference(metric.less(runs, others[arm])) for metric in COMPARED)]
+        [ARMS[arm].title, *(_difference(metric.less(runs, others[arm])) for metric in compared)]
         for arm, runs in arms.items()
         if runs and others.get(arm)
     ]
     if not rows:
         yield f"No arm of this plan was run in `{name}` with one of its seeds."
         return
-    yield from table(("arm", *(metric.name for metric in COMPARED)), rows)
+    yield from table(("arm", *(metric.name for metric in compared)), rows)
 
 
-def winners(arms: Arms, metric: Metric = PRIMARY) -> list[str]:
+def winners(arms: Arms, metric: Metric) -> list[str]:
     """List the arms whose difference from every baseline has an interval above 0."""
     found = {base: differences(arms, base, metric) for base in BASELINES}
     return [

@@ -92,7 +92,7 @@ def make_text_policy(
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = _tokenizer(corpus, size.vocabulary)
     ids = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
-    config = transformers.Qwen2Config(
+    config = transformers.Qwen2Config(  # type: ignore[call-arg]  # it reads rope_theta too
         vocab_size=len(tokenizer),
         hidden_size=size.width,
         intermediate_size=size.inner,

@@ -1,15 +1,18 @@
 """Plans, arms and the command line of the lab."""
 
+from itertools import combinations
+
 import pytest
 
+from builders.miniwob import MiniWobOptions
 from solar_rl.cli import main
 from solar_rl.errors import ConfigError
 from solar_rl.lab import load_plan
 from solar_rl.lab.arms import ALIGNMENTS, ARMS, BASELINES, LAB_ARMS
 from solar_rl.lab.courses import training_keys
 from solar_rl.lab.folder import Folder
-from solar_rl.lab.measuring import seen_templates
 from solar_rl.lab.training import as_words
+from solar_rl.lab.worlds import WORLDS
 from solar_rl.shipped import shipped_path
 from solar_rl.train.keys import read_settings
 from solar_rl.train.launch import check_rows, find_recipe
@@ -31,8 +34,9 @@ def test_a_sweep_changes_one_factor_of_the_lab(name):
     lab, sweep = load_plan("lab").model_dump(), load_plan(name).model_dump()
     free = {"name", "about", "arms", "minutes", "shares", "seeds"}
     factors = {key for key in lab if lab[key] != sweep[key]} - free
+    other_world = {"world", "options", "demonstrations", "warm", "measure"}
     allowed = [set(), {"history"}, {"rounds", "train"}, {"kept"}, {"adaptive", "sampled"}, {"size"}]
-    assert factors in allowed
+    assert factors in [*allowed, other_world]
 
 
 def test_a_confirmation_has_fresh_seeds_and_episodes_and_the_same_start():
@@ -43,7 +47,7 @@ def test_a_confirmation_has_fresh_seeds_and_episodes_and_the_same_start():
     assert confirm.measure.first_seed >= max(lab.measure.closed.values())
     assert set(BASELINES) < set(confirm.arms)
     assert confirm.train == lab.train
-    assert confirm.phone == lab.phone
+    assert confirm.options == lab.options
 
 
 def test_the_lab_keeps_to_its_limits():
@@ -83,12 +87,45 @@ def test_arms_differ_in_their_recipe_or_their_version_of_the_dataset():
 
 
 def test_held_out_goals_are_of_what_training_has():
-    phone = {
-        "templates": ["shop.cart", "notes.pin", "notes.tick"],
-        "unseen_apps": ["shop"],
-        "unseen_templates": ["notes.pin"],
-    }
-    assert seen_templates(phone) == ["notes.tick"]
+    options = (
+        "{templates: [shop.cart, notes.pin, notes.tick], unseen_apps: [shop], unseen_templates: [notes.pin]}"
+    )
+    plan, world = load_plan("quick", {"options": options}), WORLDS["phone"]
+    assert world.held_out(plan, None)["templates"] == ["notes.tick"]
+    assert world.held_out(plan, "unseen_apps")["templates"] == ["notes.tick", "shop.cart"]
+    assert world.held_out(plan, "unseen_templates")["templates"] == ["notes.tick", "notes.pin"]
+
+
+def test_the_warm_start_may_ask_for_less_than_the_sampled_goals():
+    plan = load_plan("quick")
+    world = WORLDS["phone"]
+    assert world.recorded(plan, 5, 1, plan.warm.only)["templates"] == list(plan.warm.only)
+    assert world.recorded(plan, 5, 1)["templates"] == plan.options["templates"]
+
+
+def test_pages_of_miniwob_have_seeds_of_their_own_for_training_sampling_and_measuring():
+    plan, world = load_plan("full_miniwob"), WORLDS["miniwob"]
+    made = [
+        world.recorded(plan, 40, plan.seed),
+        world.recorded(plan, 40, plan.seed + plan.sampled_seed),
+        world.held_out(plan, None),
+    ]
+    seeds = [
+        {
+            (split, task, seed)
+            for split, seeds in MiniWobOptions(**options).seeds().items()
+            for seed in seeds
+            for task in options["tasks"]
+        }
+        for options in made
+    ]
+    assert all(not one & other for one, other in combinations(seeds, 2))
+    assert {split for split, *_ in seeds[0] | seeds[1]} == {"train"}
+    assert {split for split, *_ in seeds[2]} == {"test"}
+    jobs = world.jobs(plan)
+    assert len(jobs) == 25 * 20
+    assert {("test", *job) for job in jobs} >= seeds[2]
+    assert world.limits(plan).keys() == {job.task for job in jobs}
 
 
 def test_a_dry_run_says_what_would_run(capsys, tmp_path):
