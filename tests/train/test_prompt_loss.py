@@ -5,6 +5,7 @@ import torch
 from trl.trainer.utils import add_fused_lm_head
 
 from solar_rl.policy import load_policy
+from solar_rl.train import prompt_loss
 from solar_rl.train.prompt_loss import ScoresPrompts
 from solar_rl.train.tiny_text import Size, make_text_policy
 
@@ -30,7 +31,8 @@ def batch():
     return {"input_ids": ids, "attention_mask": present, "labels": labels}
 
 
-def test_each_part_has_the_mean_of_its_own_tokens(model, batch):
+def test_each_part_has_the_mean_of_its_own_tokens(model, batch, monkeypatch):
+    monkeypatch.setattr(prompt_loss, "SHARE", 1.0)
     scored = ScoresPrompts(model)
     outputs = scored(**batch, fused_lm_head=True)
     logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits[:, :-1]
@@ -39,6 +41,19 @@ def test_each_part_has_the_mean_of_its_own_tokens(model, batch):
     prompts = (batch["attention_mask"][:, 1:] == 1) & ~answers
     torch.testing.assert_close(scored.loss, nll[prompts].mean(), atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(-outputs.log_probs[answers], nll[answers], atol=1e-5, rtol=1e-5)
+
+
+def test_the_loss_of_drawn_tokens_is_that_of_all_on_average(model, batch, monkeypatch):
+    def loss(share: float) -> float:
+        monkeypatch.setattr(prompt_loss, "SHARE", share)
+        scored = ScoresPrompts(model)
+        scored(**batch, fused_lm_head=True)
+        return scored.loss.item()
+
+    torch.manual_seed(0)
+    drawn = [loss(0.5) for _ in range(200)]
+    assert len(set(drawn)) > 100
+    assert sum(drawn) / len(drawn) == pytest.approx(loss(1.0), abs=0.02)
 
 
 def test_trl_sees_what_it_sees_without(model, batch):
