@@ -78,6 +78,10 @@ class SolarArguments(RunArguments):
         },
     )
     tis_clip: float = field(default=2.0, metadata={"help": "Upper end of decoupled's weight. [ours]"})
+    tis_level: Literal["token", "prefix"] = field(
+        default="token",
+        metadata={"help": "decoupled's weight of a token: its own ratio, or that of the answer up to it."},
+    )
     upsample_rare: float = field(
         default=0.0,
         metadata={
@@ -156,6 +160,7 @@ def main() -> None:
     options = {
         "off_policy": solar.off_policy,
         "tis_clip": solar.tis_clip,
+        "tis_level": solar.tis_level,
         "anchor": Anchor(solar.expert_anchor, partial(answer_ids, policy)) if solar.expert_anchor else None,
         "images": images,
         "model": policy.model,

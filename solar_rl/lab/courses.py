@@ -87,7 +87,7 @@ def training_keys(
         keys["thoughts"] = thoughts
     else:
         keys["anchor_thoughts"] = thoughts
-        keys |= {"num_generations": plan.n, "margin_groups": 0, "collapse": "warn"}
+        keys |= {"num_generations": plan.n, "margin_groups": 0, "collapse": "warn"} | given.replay
     return keys | given.keys | recipe.keys
 
 

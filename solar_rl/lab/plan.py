@@ -50,6 +50,8 @@ class TrainPlan(Config):
     """Times a run is measured, the last at its end."""
     keys: dict[str, Any] = {}
     """More keys for every recipe."""
+    replay: dict[str, Any] = {}
+    """More keys for every recipe but SFT's."""
 
 
 class MeasurePlan(Config):

@@ -34,6 +34,7 @@ OURS = (
     "off_policy",
     "prompt_weight",
     "tis_clip",
+    "tis_level",
     "thoughts",
 )
 """Keys of SolarArguments that change what is learned."""

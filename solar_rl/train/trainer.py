@@ -74,6 +74,7 @@ FORWARD_INPUTS = (
 
 GRPOTrainer: Any = trl.GRPOTrainer  # type: ignore[attr-defined]  # half of it is untyped
 OffPolicy = Literal["behaviour", "decoupled"]
+TisLevel = Literal["token", "prefix"]
 
 
 def stored_reward(
@@ -93,6 +94,9 @@ class ReplayGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
             current one, and the ratio of current to stored, truncated at ``tis_clip``, weighs each token's
             advantage.
         tis_clip: Upper end of that weight.
+        tis_level: ``token`` takes each token's own ratio; ``prefix`` the product of the ratios up to it, so that what
+            follows a word that the policy no longer says counts as little as the word (per-decision importance
+            sampling, Precup, Sutton and Singh 2000).
         anchor: How the recorded actions enter the loss; None leaves them out.
         images: What the image processor remembers (train/images.py), told of each new batch.
         counts: Groups kept, and left out by reason, for the share of groups without spread that is logged.
@@ -111,12 +115,14 @@ class ReplayGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         contexts: Contexts,
         off_policy: OffPolicy = "behaviour",
         tis_clip: float = 2.0,
+        tis_level: TisLevel = "token",
         anchor: Anchor | None = None,
         images: Memory[Any] | None = None,
         counts: dict[str, int] | None = None,
         **kwargs: Any,
     ) -> None:
-        self.contexts, self.off_policy, self.tis_clip = contexts, off_policy, tis_clip
+        self.contexts, self.off_policy = contexts, off_policy
+        self.tis_clip, self.tis_level = tis_clip, tis_level
         self.anchor, self.images = anchor, images
         self._replayed: list[dict[str, Any]] = []
         self._live: torch.Tensor | None = None  # (B,) rows that go through the model; None: all
@@ -166,7 +172,10 @@ class ReplayGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
             batch["old_per_token_logps"] = stored
         else:
             now = self._current_logps(batch)
-            weight = torch.exp(now - stored).clamp(max=self.tis_clip)
+            ratio = now - stored
+            if self.tis_level == "prefix":
+                ratio = (ratio * batch["completion_mask"]).cumsum(1)
+            weight = torch.exp(ratio).clamp(max=self.tis_clip)
             batch["old_per_token_logps"] = now
             batch["advantages"] = batch["advantages"][:, None] * weight
             self._note("policy/importance_weight", weight, batch["tool_mask"])

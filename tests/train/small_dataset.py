@@ -218,7 +218,7 @@ def _rewards(demos, kinds) -> dict[str, pl.DataFrame]:
 
 
 CREDITING = tuple(field.name for field in fields(Crediting))
-REPLAYING = ("off_policy", "tis_clip")
+REPLAYING = ("off_policy", "tis_clip", "tis_level")
 
 
 def build_trainer(made: Made, policy_folder: Path, out: Path, *, expert_anchor: float = 0.0, **options):
