@@ -199,12 +199,12 @@ def test_behaviour_takes_the_stored_log_probs_as_the_old_policy(dataset, policy_
     assert batch["advantages"].dim() == 1
 
 
+@pytest.mark.parametrize("level", ["token", "prefix"])
 def test_decoupled_weighs_tokens_by_the_truncated_ratio_to_the_current_policy(
-    dataset, policy_folder, tmp_path
+    dataset, policy_folder, tmp_path, level
 ):
-    trainer, data, policy = build_trainer(
-        dataset, policy_folder, tmp_path, credit="atomic", off_policy="decoupled", tis_clip=1.1
-    )
+    options = {"off_policy": "decoupled", "tis_clip": 1.1, "tis_level": level}
+    trainer, data, policy = build_trainer(dataset, policy_folder, tmp_path, credit="atomic", **options)
     torch.manual_seed(0)
     with torch.no_grad():
         for weight in trainer.model.parameters():
@@ -216,6 +216,7 @@ def test_decoupled_weighs_tokens_by_the_truncated_ratio_to_the_current_policy(
         messages, images = data.contexts.messages(context), data.contexts.encoded(context)
         now = torch.tensor(batch_logprobs(policy, messages, images, [row["token_ids"]], 1.0)[0])
         ratio = (now - torch.tensor(row["sampling_logprobs"])).exp()
+        ratio = ratio.cumprod(0) if level == "prefix" else ratio
         clipped += int((ratio > 1.1).sum())
         expected = row["advantage"] * ratio.clamp(max=1.1)
         width = len(row["token_ids"])
