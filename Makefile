@@ -61,6 +61,7 @@ lab-full: setup ## the lab's sweeps, one factor at a time, hours; goes on after 
 	@for plan in stages history rounds_1 rounds_4 rounds_16 kept adaptive anchor bigger; do \
 	  $(BIN)/solar-rl lab full_$$plan --results docs/results.md; done
 	$(BIN)/solar-rl lab confirm --results docs/results.md
+	$(BIN)/solar-rl lab full_miniwob --results docs/results.md
 
 clean: ## remove what the commands made, but not .venv
 	rm -rf demo dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -73,10 +73,10 @@ class Examiner:
         player = PolicyAgent(config.prompt, sampler, config.seed)
         try:
             played = play(places, player, jobs, max_steps=self._world.limits(self._plan), recovery=True)
+            return sorted(played, key=lambda one: (one.task, one.seed))
         finally:
             for place in places:
                 place.close()
-        return sorted(played, key=lambda one: (one.task, one.seed))
 
     def _read(self, unseen: str | None) -> list[Episode]:
         config = self._config(None, unseen)

@@ -26,6 +26,7 @@ from solar_rl.lab.tables import (
     probe_table,
     unseen_table,
 )
+from solar_rl.lab.worlds import WORLDS
 
 _WHERE = {"phone": "Phone with screens as a list", "miniwob": "MiniWoB++'s pages as a list"}
 
@@ -117,7 +118,7 @@ def _what(plan: Plan, folder: Folder, arms: dict[str, list[Run]]) -> str:
         f"{plan.n} candidates for each of {counts['steps']:,} recorded steps, sampled once. Each run: {updates} updates of "
         f"{plan.train.rows} candidates from {groups} contexts (SFT: the {groups} contexts alone), {len(plan.seeds)} "
         f"seeds, {np.mean(seconds):.0f} s a run on one core with its measuring. In closed loop "
-        f"{sum(plan.measure.closed.values())} held-out episodes, greedy."
+        f"{len(WORLDS[plan.world].jobs(plan))} held-out episodes, greedy."
     )
 
 
