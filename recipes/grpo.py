@@ -33,7 +33,7 @@ from solar_rl.train.fresh import FreshGRPOTrainer, let_generate
 from solar_rl.train.fresh_data import load_fresh
 from solar_rl.train.health import FRESH_RULES, RULES, HealthCallback, with_limits
 from solar_rl.train.images import remember_images
-from solar_rl.train.recipe import load_start, read_recipe, told_recipe
+from solar_rl.train.recipe import leave_processes, load_start, read_recipe, told_recipe
 from solar_rl.train.resume import IdentityCallback, check_checkpoint, find_checkpoint, recipe_identity
 from solar_rl.train.saving import save_policy
 from solar_rl.train.trainer import ReplayGRPOTrainer
@@ -206,6 +206,7 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
+        leave_processes()
     except SolarError as error:
         print(f"{Path(__file__).name}: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

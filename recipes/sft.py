@@ -23,7 +23,7 @@ from trl import ModelConfig, SFTConfig, get_peft_config
 from solar_rl.errors import SolarError
 from solar_rl.store.provenance import made_by
 from solar_rl.train.arguments import RunArguments
-from solar_rl.train.recipe import load_start, read_recipe, told_recipe
+from solar_rl.train.recipe import leave_processes, load_start, read_recipe, told_recipe
 from solar_rl.train.resume import IdentityCallback, check_checkpoint, find_checkpoint, recipe_identity
 from solar_rl.train.saving import save_policy
 from solar_rl.train.sft import DemonstrationTrainer, SftRecord, load_demonstrations
@@ -97,6 +97,7 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
+        leave_processes()
     except SolarError as error:
         print(f"{Path(__file__).name}: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

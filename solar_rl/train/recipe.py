@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+import torch
 import trl
 from transformers.utils import logging as transformers_logging
 
@@ -85,3 +86,12 @@ def load_start(solar: RunArguments, config: Any, model: Any, prompt: PromptConfi
 
 def _refuse(message: str) -> NoReturn:
     raise ConfigError(message.splitlines()[0], where="command line")
+
+
+def leave_processes() -> None:
+    """Leave the group of processes, where there is one, after a run that ended well.
+
+    Threads of gloo that still run when Python ends abort it now and then, and the launcher takes that for a failure.
+    """
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()

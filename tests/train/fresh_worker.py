@@ -12,6 +12,7 @@ from solar_rl.policy import answer_ids
 from solar_rl.train.anchor import Anchor
 from solar_rl.train.data import Crediting
 from solar_rl.train.fresh import TrainerSampler
+from solar_rl.train.recipe import leave_processes
 
 
 class Canned(TrainerSampler):
@@ -58,3 +59,4 @@ def main(dataset: str, policy: str, out: str, readings: int) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    leave_processes()
