@@ -16,7 +16,7 @@ THOUGHT_TOKENS = 16
 
 
 def prompt_block(plan: Plan) -> dict[str, Any]:
-    """Return how steps are put to the policy: goal, the last actions, the screen as a list."""
+    """Return how steps are put to the policy: the screen as a list, the last actions, the goal."""
     return {
         "format": "json",
         "observation": "text",

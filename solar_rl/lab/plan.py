@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from solar_rl.config import Config, override, validate_config
 from solar_rl.lab.arms import ARMS, LAB_ARMS
 from solar_rl.shipped import shipped_path
 from solar_rl.yaml_file import read_yaml
+
+_TASKS = {"phone": ("short", "long", "super_long"), "miniwob": ("each",)}
+"""What ``measure.closed`` counts episodes by, in each world."""
 
 
 class WarmPlan(Config):
@@ -133,6 +136,19 @@ class Plan(Config):
             if name not in ARMS:
                 raise ValueError(f"'{name}' is no arm; there is: {', '.join(ARMS)}")
         return value
+
+    @model_validator(mode="after")
+    def _plays_what_there_is(self) -> Plan:
+        known = _TASKS[self.world]
+        for name in (*self.measure.closed, *self.measure.max_steps):
+            if name not in known:
+                raise ValueError(
+                    f"measure: '{name}' isn't played in world {self.world}; there is: {', '.join(known)}"
+                )
+        lacking = set(self.measure.closed) - set(self.measure.max_steps)
+        if lacking:
+            raise ValueError(f"measure.max_steps says nothing about {', '.join(sorted(lacking))}")
+        return self
 
     @property
     def runs(self) -> list[tuple[str, int]]:

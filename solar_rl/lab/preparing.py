@@ -68,13 +68,15 @@ def demonstrations(plan: Plan, folder: Folder, say: Say) -> None:
 
 
 def policy(plan: Plan, folder: Folder, say: Say) -> None:
-    """Make the policy with random weights, its tokenizer trained on the texts of both datasets."""
+    """Make the policy with random weights, its tokenizer trained on all texts that it will see."""
     from solar_rl.train.tiny_text import Size, make_text_policy
 
     if plan.pretrained is not None or (folder.random / "config.json").is_file():
         return
     say("a policy with random weights")
-    corpus = [*_texts(folder.demonstrations), *_recorded_texts(plan, folder)]
+    corpus = list(_texts(folder.demonstrations))
+    if plan.warm.only:  # the sampled goals have words that the demonstrations lack
+        corpus += _recorded_texts(plan, folder)
     made = folder.random.with_name("random.tmp")
     make_text_policy(made, corpus, size=Size(**plan.size), seed=plan.policy_seed)
     made.rename(folder.random)

@@ -29,6 +29,7 @@ _PIECES = (
     ', "text": "',
     '"}',
 )
+"""Boilerplate of answers, one token each."""
 _VERBS = ("tap", "hold", "open", "type", "scroll", "press", "wait", "finished")
 _ALOUD = (
     '{"thought": "',
@@ -36,7 +37,6 @@ _ALOUD = (
     *(f'", {piece[1:]}' for piece in _PIECES if piece.startswith("{")),
 )
 """The same where a thought stands before the action."""
-"""Boilerplate of answers, one token each."""
 _NUMBERS = tuple(dict.fromkeys(f" {n:02d}" for n in (*range(60), *range(0, 1000, 10))))
 """What hours, minutes and places in hundredths of the screen look like: one token each."""
 _OWN = re.compile("|".join(map(re.escape, sorted((*_PIECES, *_ALOUD, *_NUMBERS), key=len, reverse=True))))
@@ -102,8 +102,7 @@ def make_text_policy(
         max_position_embeddings=4096,
         tie_word_embeddings=True,
         rope_theta=1e6,  # Qwen2's own
-        initializer_range=size.width
-        ** -0.5,  # the usual 0.02 is for wide models; this one learns thrice as fast
+        initializer_range=size.width**-0.5,  # the usual 0.02 is for wide models
         bos_token_id=None,
         **ids,
     )

@@ -1,5 +1,6 @@
 """Plans, arms and the command line of the lab."""
 
+import re
 from itertools import combinations
 
 import pytest
@@ -126,6 +127,24 @@ def test_pages_of_miniwob_have_seeds_of_their_own_for_training_sampling_and_meas
     assert len(jobs) == 25 * 20
     assert {("test", *job) for job in jobs} >= seeds[2]
     assert world.limits(plan).keys() == {job.task for job in jobs}
+
+
+@pytest.mark.parametrize(
+    ("plan", "change", "message"),
+    [
+        ("quick", {"measure.closed": "{super: 1}"}, "'super' isn't played in world phone; there is: short"),
+        ("quick", {"measure.closed": "{each: 1}"}, "'each' isn't played in world phone"),
+        ("quick", {"measure.max_steps": "{short: 4}"}, "max_steps says nothing about long, super_long"),
+        (
+            "full_miniwob",
+            {"measure.closed": "{short: 1}"},
+            "'short' isn't played in world miniwob; there is: each",
+        ),
+    ],
+)
+def test_episodes_that_a_world_does_not_have_are_refused(plan, change, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        load_plan(plan, change)
 
 
 def test_a_dry_run_says_what_would_run(capsys, tmp_path):

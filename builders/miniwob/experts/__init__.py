@@ -105,8 +105,9 @@ def _touch(page: Page, move: Touch, listed: bool) -> Demonstration:
     if seen < _ENOUGH and able:
         return _scroll_to(page, element, around, move.say)
     element = page.listed(element) if listed else element
-    place = element.place if listed else None
-    x, y = place or (round(share, 4) for share in element.point or ())
+    point = element.place if listed else element.point
+    assert point is not None, "what can be touched has a point"
+    x, y = (round(share, 4) for share in point)
     holding = [e.box for e in (element, *element.above()) if e.box and e.box.contains(x, y)]
     action = Action("click", x=x, y=y)
     return Demonstration(action, move.say, element.box, tuple(holding), f"tap {element.named}")
