@@ -27,6 +27,8 @@ ACTION_TYPES = (
     "wait",
     "finished",
 )
+VERBS = {"click": "tap", "long_press": "hold", "open_app": "open", "input_text": "type"}
+"""What a short thought calls an action; the others keep their name."""
 DIRECTIONS = ("up", "down", "left", "right")
 BUTTONS = ("back", "home", "recent", "enter")
 STATUSES = ("complete", "infeasible")
@@ -160,6 +162,23 @@ class Action:
     def finger_direction(self) -> str | None:
         """Return the way the finger moves in a scroll: opposite to the content's direction."""
         return _OPPOSITE[self.direction] if self.direction else None
+
+    def spoken(self, name: str | None = None) -> str:
+        """Say the action as a short thought: a verb, and what it is about.
+
+        A name follows a space, as it does in goals and on lists, so that a tokenizer writes it with the same tokens there.
+
+        Args:
+            name: What is touched, where the action touches something.
+
+        >>> Action("long_press", x=0.5, y=0.25).spoken("12:10"), Action("press", button="back").spoken()
+        ('hold 12:10', 'press back')
+        """
+        keys = "+".join(self.keys or ())
+        words = (name, self.app_name, self.text, keys, self.button, self.direction, self.status)
+        about = next((word for word in words if word), None)
+        verb = VERBS.get(self.action_type, self.action_type)
+        return f"{verb} {about}" if about else verb
 
     def describe(self) -> str:
         """Say the action in a few words, coordinates in percent of the screen.

@@ -41,7 +41,7 @@ def record(
                     target_box=shown.target_box,
                     candidate_boxes=shown.candidate_boxes,
                     box_rule="dom" if shown.target_box else None,
-                    thought=shown.thought if thoughts else None,
+                    thought=shown.action.spoken(shown.name) if thoughts else None,
                 )
             )
             seen = env.act(shown.action)

@@ -92,26 +92,9 @@ def _state(widget: Widget) -> Iterator[str]:
         yield "focused"
 
 
-_VERBS = {"click": "tap", "long_press": "hold", "open_app": "open", "input_text": "type"}
-"""What a thought calls an action; the others keep their name."""
-
-
 def named(tree: Widget, action: Action) -> str:
-    """Say what an action is about: a verb, then the name of what is touched or what else the action tells.
-
-    The name follows a space, as it does in goals and lists, so that a tokenizer writes it with the same tokens.
-    """
-    verb = _VERBS.get(action.action_type, action.action_type)
-    words = (
-        _touched(tree, action),
-        action.app_name,
-        action.text,
-        action.button,
-        action.direction,
-        action.status,
-    )
-    name = next((word for word in words if word), None)
-    return f"{verb} {name}" if name else verb
+    """Say what an action is about: a verb, then the name of what is touched or what else the action tells."""
+    return action.spoken(_touched(tree, action))
 
 
 def _touched(tree: Widget, action: Action) -> str | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from solar_rl.actions import BUTTONS, DIRECTIONS, STATUSES
+from solar_rl.actions import ACTION_TYPES, BUTTONS, DIRECTIONS, STATUSES, VERBS
 from solar_rl.errors import MissingExtra
 
 END, PAD, ACT = "<|end|>", "<|pad|>", "<|act|>"
@@ -30,10 +30,9 @@ _PIECES = (
     '"}',
 )
 """Boilerplate of answers, one token each."""
-_VERBS = ("tap", "hold", "open", "type", "scroll", "press", "wait", "finished")
 _ALOUD = (
     '{"thought": "',
-    *(f'{{"thought": "{verb}' for verb in _VERBS),
+    *(f'{{"thought": "{verb}' for verb in dict.fromkeys(VERBS.get(kind, kind) for kind in ACTION_TYPES)),
     *(f'", {piece[1:]}' for piece in _PIECES if piece.startswith("{")),
 )
 """The same where a thought stands before the action."""

@@ -52,9 +52,8 @@ def test_as_a_list_the_expert_touches_points_that_it_names_and_reaches_the_full_
         shown = expert_action(env)
         if shown.action.action_type == "click":
             point = f" {shown.action.x * 1000:.0f} {shown.action.y * 1000:.0f}"
-            name = shown.thought.removeprefix("tap ")
             assert any(
-                line.startswith(name) and line.endswith(point) for line in seen.screen_text.split("\n")
+                line.startswith(shown.name) and line.endswith(point) for line in seen.screen_text.split("\n")
             )
         seen = env.act(shown.action)
     assert env.success, seen.screen_text

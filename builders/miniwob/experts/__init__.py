@@ -65,7 +65,7 @@ class Demonstration(NamedTuple):
     instruction: str
     target_box: Box | None = None
     candidate_boxes: tuple[Box, ...] = ()
-    thought: str = "wait"
+    name: str | None = None
 
 
 def demonstrate(task: str, page: Page, *, listed: bool = False) -> Demonstration:
@@ -83,10 +83,9 @@ def demonstrate(task: str, page: Page, *, listed: bool = False) -> Demonstration
     if isinstance(move, Wait):
         return Demonstration(Action("wait"), move.say)
     if isinstance(move, Press):
-        return Demonstration(Action("press", keys=(move.key,)), move.say, thought=f"press {move.key}")
+        return Demonstration(Action("press", keys=(move.key,)), move.say)
     if isinstance(move, Type):
-        action = Action("input_text", text=move.text)
-        return Demonstration(action, move.say, move.element.box, thought=f"type {move.text}")
+        return Demonstration(Action("input_text", text=move.text), move.say, move.element.box)
     shown = _touch(page, move, listed)
     if not listed or shown.action.action_type != "scroll":
         return shown
@@ -109,8 +108,7 @@ def _touch(page: Page, move: Touch, listed: bool) -> Demonstration:
     assert point is not None, "what can be touched has a point"
     x, y = (round(share, 4) for share in point)
     holding = [e.box for e in (element, *element.above()) if e.box and e.box.contains(x, y)]
-    action = Action("click", x=x, y=y)
-    return Demonstration(action, move.say, element.box, tuple(holding), f"tap {element.named}")
+    return Demonstration(Action("click", x=x, y=y), move.say, element.box, tuple(holding), element.named)
 
 
 def _scroll_to(page: Page, element: Element, around: Element | None, say: str) -> Demonstration:
@@ -120,9 +118,5 @@ def _scroll_to(page: Page, element: Element, around: Element | None, say: str) -
     x, y = round((frame.x1 + frame.x2) / 2, 4), round((frame.y1 + frame.y2) / 2, 4)
     action = Action("scroll", x=x, y=y, direction=direction)
     return Demonstration(
-        action,
-        f"Scroll {direction} until you can {say[0].lower()}{say[1:]}",
-        frame,
-        (frame,),
-        f"scroll {direction}",
+        action, f"Scroll {direction} until you can {say[0].lower()}{say[1:]}", frame, (frame,)
     )
