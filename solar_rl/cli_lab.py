@@ -22,13 +22,13 @@ def lab(
 ) -> None:
     """Train every arm from one start on one sampled dataset, measure in closed loop, and write what came of it.
 
-    A small text policy on the built-in phone, CPU only, nothing is downloaded. A killed run goes on where it
+    A small text policy on the built-in phone (full_miniwob: on web pages), CPU only, nothing is downloaded. A killed run goes on where it
     stopped when the same command is run again.
 
     Example: `solar-rl lab quick`
 
     Args:
-        plan: A plan YAML, or the name of a shipped one: quick, lab.
+        plan: A plan YAML, or the name of a shipped one: quick, lab, confirm, smollm2, full_... (docs/results.md).
         overrides: Fields of it, such as --seeds '[0]' or --train.updates 20.
         out: Folder of the run (default: runs/lab/NAME).
         results: Write the results as Markdown here too, plots beside it (default: in the folder alone).
