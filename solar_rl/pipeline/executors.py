@@ -264,7 +264,10 @@ def _refuse_killed(ranks: dict[str, Standing], job: Job, phase: Phase) -> None:
         if rank.done or rank.error or _alive(rank.pid):
             continue
         time.sleep(_LOOK_EVERY)  # it may have said its last word meanwhile
-        if Slate.read_all(slates(job, phase))[name] == rank:
+        now = Slate.read_all(slates(job, phase))
+        if any(each.error for each in now.values()):
+            return  # one tells what stopped it, and the pool ended the others
+        if now[name] == rank:
             import multiprocess
 
             for child in multiprocess.active_children():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from solar_rl.builder import load_builder
 from solar_rl.config import DatasetConfig
 from solar_rl.episodes import checked
 from solar_rl.errors import CheckFailed, InputError
-from solar_rl.pipeline import rank, settle
+from solar_rl.pipeline import executors, rank, settle
+from solar_rl.pipeline.phases import Job, Phase, Slate, Standing, slates
 from solar_rl.pipeline.reading import Tally, read_items
 from solar_rl.pipeline.units import UnitStore
 from solar_rl.sampling import make_sampler
@@ -146,6 +148,27 @@ def test_what_stops_a_worker_is_told_as_one_clear_line(tmp_path: Path) -> None:
     wrong = config(executor={"workers": 2}, sampler={"type": "scripted", "errors": {"nonsense": 1.0}})
     with pytest.raises(InputError, match=r"sampler\.errors\.nonsense: 'nonsense' is not known"):
         pipeline.build(wrong, tmp_path / "ds")
+
+
+def test_a_worker_that_the_pool_ends_because_of_another_is_not_called_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+
+    def start(job: Job, phase: Phase, workers: int) -> Callable[[], None]:
+        def run() -> None:
+            told = {"message": "its own fault", "where": None, "hint": None, "exit_code": 2}
+            Slate(slates(job, phase) / "00000.json").write(Standing(gone.pid), now=True)
+            Slate(slates(job, phase) / "00001.json").write(Standing(gone.pid, error=told), now=True)
+            time.sleep(1.0)  # the pool takes its time to end
+            raise RuntimeError
+
+        return run
+
+    monkeypatch.setattr(executors, "_local_run", start)
+    with pytest.raises(InputError, match="its own fault"):
+        pipeline.build(config(executor={"workers": 2}), tmp_path / "ds")
 
 
 def test_a_worker_that_is_killed_is_told_and_the_build_goes_on_after(alone: Path, tmp_path: Path) -> None:
