@@ -184,7 +184,7 @@ def build(
     """
     out = named(out)
     if config.executor.type == "local" and config.executor.workers > 1:
-        from solar_rl.pipeline.executors import get_ready
+        from solar_rl.pipeline.local import get_ready
 
         get_ready()
     with disk_told(out):

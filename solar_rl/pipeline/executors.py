@@ -1,4 +1,4 @@
-"""Run ranks elsewhere, on datatrove's executors: processes of this machine, a Slurm array, a Ray cluster.
+"""Run ranks elsewhere: in processes of this machine, or on datatrove's executors, a Slurm array or a Ray cluster.
 
 The only file that knows datatrove and ray. What was finished is told by our own units and notes, which are finer
 than datatrove's completions: every rank is started, and one that is done ends at once.
@@ -6,41 +6,34 @@ than datatrove's completions: every rank is started, and one that is done ends a
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from solar_rl.errors import CheckFailed, InputError, MissingExtra, SolarError
-from solar_rl.pipeline.phases import COUNTS, Job, Phase, Slate, Standing, run_watched, slates
+from solar_rl.pipeline.local import run_local
+from solar_rl.pipeline.phases import (
+    Job,
+    Phase,
+    Progress,
+    Slate,
+    Standing,
+    logs,
+    run_watched,
+    slates,
+    together,
+)
 
 if TYPE_CHECKING:
     from datatrove.executor.slurm import SlurmPipelineExecutor
 
-Progress = Callable[[Standing], None]
-"""Called now and then with what all ranks together have done."""
 _LOOK_EVERY = 0.2
-_LOADED_ONCE = [__name__, "datatrove.executor.local", "pyarrow.parquet", "PIL.Image"]
-"""What local workers of both phases need: loaded by the process that they are forked from, not by each of them."""
-
-
-def get_ready() -> None:
-    """Start the process that local workers are forked from; it loads their modules while this one looks at the source."""
-    if importlib.util.find_spec("datatrove") is None:
-        return  # told once workers are asked for
-    import multiprocess
-    from multiprocess.forkserver import ensure_running
-
-    multiprocess.set_forkserver_preload(_LOADED_ONCE)
-    ensure_running()
 
 
 def run_ranks(job: Job, phase: Phase, workers: int, progress: Progress) -> None:
@@ -50,38 +43,23 @@ def run_ranks(job: Job, phase: Phase, workers: int, progress: Progress) -> None:
         SolarError: What stopped a rank.
         CheckFailed: A worker was killed.
     """
-    _require("datatrove", "several workers")
     for old in slates(job, phase).glob("*.json"):
         old.unlink()
-    start = _ray_run if job.config.executor.type == "ray" else _local_run
-    run = start(job, phase, workers)
-    _quiet()
-    failed: list[BaseException] = []
-
-    def watched() -> None:
-        try:
-            run()
-        except BaseException as error:
-            failed.append(error)
-
-    # in a thread: datatrove waits for ever where a worker of its pool is killed
-    thread = threading.Thread(target=watched, daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(_LOOK_EVERY)
-        ranks = Slate.read_all(slates(job, phase))
-        progress(_together(ranks))
-        if job.config.executor.type == "local" and thread.is_alive():
-            _refuse_killed(ranks, job, phase)
+    run = _run_ray if job.config.executor.type == "ray" else run_local
+    failed: Exception | None = None
+    try:
+        run(job, phase, workers, progress)
+    except Exception as error:
+        failed = error
     ranks = Slate.read_all(slates(job, phase))
-    progress(_together(ranks))
+    progress(together(ranks))
     _raise_first(ranks)
-    if failed and not isinstance(failed[0], Exception):
-        raise failed[0]
+    if isinstance(failed, SolarError):
+        raise failed
     if failed or sum(rank.done for rank in ranks.values()) < workers:
-        raise CheckFailed("a worker failed", where=str(_logs(job, phase)), hint="its log tells why") from (
-            failed[0] if failed else None
-        )
+        raise CheckFailed(
+            "a worker failed", where=str(logs(job, phase)), hint="its log tells why"
+        ) from failed
 
 
 def submit(job: Job) -> list[str]:
@@ -143,38 +121,8 @@ def _step(job: Job, phase: Phase | None) -> Any:
     return Step()
 
 
-def _local_run(job: Job, phase: Phase, workers: int) -> Callable[[], Any]:
-    from datatrove.executor.local import LocalPipelineExecutor
-
-    get_ready()
-    logs = _logs(job, phase)
-
-    class Local(LocalPipelineExecutor):  # type: ignore[misc]
-        def _run_for_rank(self, rank: int, local_rank: int = 0, node_rank: int = -1) -> Any:
-            # datatrove talks on stderr; so may libraries
-            with (logs / f"rank-{rank:05d}.err").open("a") as file, contextlib.redirect_stderr(file):
-                try:
-                    return super()._run_for_rank(rank, local_rank, node_rank)
-                finally:
-                    _quiet()
-
-    executor = Local(
-        pipeline=[_step(job, phase)],
-        tasks=workers,
-        workers=workers,
-        logging_dir=str(logs),
-        skip_completed=False,
-    )
-    return executor.run  # type: ignore[no-any-return]
-
-
-def _logs(job: Job, phase: Phase) -> Path:
-    folder = job.stage.parent / "logs" / phase
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _ray_run(job: Job, phase: Phase, workers: int) -> Callable[[], Any]:
+def _run_ray(job: Job, phase: Phase, workers: int, progress: Progress) -> None:
+    _require("datatrove", "--executor ray")
     _require("ray", "--executor ray")
     import ray
     from datatrove.executor.ray import RayPipelineExecutor
@@ -191,11 +139,25 @@ def _ray_run(job: Job, phase: Phase, workers: int) -> Callable[[], Any]:
         cpus_per_task=given.cpus_per_task,
         mem_per_cpu_gb=given.mem_per_cpu_gb,
         gpus_per_task=given.gpus_per_task,
-        logging_dir=str(_logs(job, phase)),
+        logging_dir=str(logs(job, phase)),
         skip_completed=False,
         log_first=False,
     )
-    return executor.run  # type: ignore[no-any-return]
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            executor.run()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)  # Ctrl-C must not wait for it
+    thread.start()
+    while thread.is_alive():
+        thread.join(_LOOK_EVERY)
+        progress(together(Slate.read_all(slates(job, phase))))
+    if failed:
+        raise failed[0]
 
 
 def _slurm_folder(job: Job) -> Path:
@@ -243,12 +205,6 @@ def _slurm_chain(job: Job, folder: Path) -> list[SlurmPipelineExecutor]:
     return chain
 
 
-def _together(ranks: dict[str, Standing]) -> Standing:
-    found = ranks.values()
-    counts = {name: sum(getattr(rank, name) for rank in found) for name in COUNTS}
-    return Standing(os.getpid(), **counts, done=all(rank.done for rank in found))
-
-
 def _raise_first(ranks: dict[str, Standing]) -> None:
     """Raise what stopped the first rank that says so."""
     for name in sorted(ranks):
@@ -257,35 +213,6 @@ def _raise_first(ranks: dict[str, Standing]) -> None:
             kind = {1: CheckFailed, 2: InputError}.get(int(error["exit_code"] or 3), SolarError)
             where, hint = (str(error[key]) if error[key] else None for key in ("where", "hint"))
             raise kind(str(error["message"]), where=where, hint=hint)
-
-
-def _refuse_killed(ranks: dict[str, Standing], job: Job, phase: Phase) -> None:
-    for name, rank in ranks.items():
-        if rank.done or rank.error or _alive(rank.pid):
-            continue
-        time.sleep(_LOOK_EVERY)  # it may have said its last word meanwhile
-        now = Slate.read_all(slates(job, phase))
-        if any(each.error for each in now.values()):
-            return  # one tells what stopped it, and the pool ended the others
-        if now[name] == rank:
-            import multiprocess
-
-            for child in multiprocess.active_children():
-                child.terminate()
-            raise CheckFailed(
-                f"worker {int(name)} (process {rank.pid}) was killed",
-                where=str(job.out),
-                hint="out of memory? use fewer workers; run the same command again to go on",
-            )
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    stat = Path(f"/proc/{pid}/stat")
-    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def _quiet() -> None:

@@ -154,7 +154,7 @@ COUNTS = (
 )
 """Fields of a standing that add up over ranks."""
 Progress = Callable[[Standing], None]
-"""Called with the standing each time an episode is finished."""
+"""Called with the standing each time an episode is finished, or now and then with that of all ranks."""
 
 
 def run_phase(job: Job, phase: Phase, rank: int, world: int, progress: Progress) -> None:
@@ -261,3 +261,17 @@ def slates(job: Job, phase: Phase) -> Path:
     folder = job.stage.parent / "slates" / phase
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def logs(job: Job, phase: Phase) -> Path:
+    """Return the folder of what a phase's ranks say beside."""
+    folder = job.stage.parent / "logs" / phase
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def together(ranks: dict[str, Standing]) -> Standing:
+    """Return what all ranks together have done."""
+    found = ranks.values()
+    counts = {name: sum(getattr(rank, name) for rank in found) for name in COUNTS}
+    return Standing(os.getpid(), **counts, done=all(rank.done for rank in found))

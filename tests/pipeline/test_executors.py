@@ -147,15 +147,21 @@ def test_ray_workers_leave_the_same_bytes(home: Path) -> None:
     assert hashes(home / "there") == hashes(home / "here")
 
 
-def test_without_datatrove_the_extra_is_named(home: Path) -> None:
+@pytest.mark.parametrize(
+    ("executor", "code", "said"), [("slurm", 2, "needs the extra 'scale'"), ("local", 0, "")]
+)
+def test_without_datatrove_the_extra_is_named_where_it_is_needed(
+    home: Path, executor: str, code: int, said: str
+) -> None:
     script = (
         "import sys, importlib.util as u; found = u.find_spec; "
         "u.find_spec = lambda name, *a: None if name == 'datatrove' else found(name, *a); "
-        "from solar_rl.cli import main; main(['build', 'toy.yaml', '--out', 'two', '--workers', '2'])"
+        "from solar_rl.cli import main; "
+        f"main(['build', 'toy.yaml', '--out', 'two', '--workers', '2', '--executor', '{executor}'])"
     )
     given = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=home, env=given, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 2
-    assert "needs the extra 'scale'" in done.stderr
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,13 @@ from solar_rl.builder import load_builder
 from solar_rl.config import DatasetConfig
 from solar_rl.episodes import checked
 from solar_rl.errors import CheckFailed, InputError
-from solar_rl.pipeline import executors, rank, settle
-from solar_rl.pipeline.phases import Job, Phase, Slate, Standing, slates
+from solar_rl.pipeline import rank, settle
 from solar_rl.pipeline.reading import Tally, read_items
 from solar_rl.pipeline.units import UnitStore
 from solar_rl.sampling import make_sampler
 from solar_rl.schema import Episode, Reject
 
 HERE = Path(__file__).parent
-pytest.importorskip("datatrove")
 
 
 class Many(ToyBuilder):
@@ -150,31 +148,39 @@ def test_what_stops_a_worker_is_told_as_one_clear_line(tmp_path: Path) -> None:
         pipeline.build(wrong, tmp_path / "ds")
 
 
-def test_a_worker_that_the_pool_ends_because_of_another_is_not_called_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
-        gone.wait()
-
-    def start(job: Job, phase: Phase, workers: int) -> Callable[[], None]:
-        def run() -> None:
-            told = {"message": "its own fault", "where": None, "hint": None, "exit_code": 2}
-            Slate(slates(job, phase) / "00000.json").write(Standing(gone.pid), now=True)
-            Slate(slates(job, phase) / "00001.json").write(Standing(gone.pid, error=told), now=True)
-            time.sleep(1.0)  # the pool takes its time to end
-            raise RuntimeError
-
-        return run
-
-    monkeypatch.setattr(executors, "_local_run", start)
+def test_what_stops_a_worker_ends_the_others(tmp_path: Path) -> None:
+    wrong = config(executor={"workers": 2}, source={"builder": "test_workers:Wrong"})
+    began = time.monotonic()
     with pytest.raises(InputError, match="its own fault"):
-        pipeline.build(config(executor={"workers": 2}), tmp_path / "ds")
+        pipeline.build(wrong, tmp_path / "ds")
+    assert time.monotonic() - began < 60, "the other one would have read for five minutes"
+
+
+class Wrong(ToyBuilder):
+    """Fails at its second shard, once somebody reads the first."""
+
+    def read(self, shard: str) -> Iterator[Episode | Reject]:
+        if shard == "odd":
+            time.sleep(1)
+            raise InputError("its own fault")
+        time.sleep(300)
+        return super().read(shard)
 
 
 def test_a_worker_that_is_killed_is_told_and_the_build_goes_on_after(alone: Path, tmp_path: Path) -> None:
     deadly = config(executor={"workers": 2}, source={"builder": "test_workers:Deadly"})
     with pytest.raises(CheckFailed, match="was killed"):
         pipeline.build(deadly, tmp_path / "ds")
+    pipeline.build(config(executor={"workers": 2}), tmp_path / "ds")
+    assert hashes(alone) == hashes(tmp_path / "ds")
+
+
+def test_a_build_whose_worker_was_killed_ends(tmp_path: Path) -> None:
+    script = BUILD.replace("config(", 'config(source={{"builder": "test_workers:Deadly"}}, ')
+    command = [sys.executable, "-c", script.format(here=str(HERE)), str(tmp_path / "ds"), "4", "2"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 1
+    assert "a worker was killed" in ended.stderr
 
 
 class Deadly(ToyBuilder):

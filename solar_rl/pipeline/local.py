@@ -1,0 +1,70 @@
+"""Run ranks in processes of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import forkserver
+
+from solar_rl.errors import CheckFailed
+from solar_rl.pipeline.phases import Job, Phase, Progress, Slate, logs, run_watched, slates, together
+
+_LOOK_EVERY = 0.2
+_LOADED_ONCE = ["solar_rl.pipeline.phases", "pyarrow.parquet", "PIL.Image"]
+"""What workers of both phases need: loaded by the process that they are forked from, not by each of them."""
+
+
+def get_ready() -> None:
+    """Start the process that workers are forked from; it loads their modules while this one looks at the source."""
+    multiprocessing.set_forkserver_preload(_LOADED_ONCE)
+    forkserver.ensure_running()
+
+
+def run_local(job: Job, phase: Phase, workers: int, progress: Progress) -> None:
+    """Run a phase on several processes and wait for it; what stops one of them ends all.
+
+    Raises:
+        CheckFailed: A worker was killed.
+        BaseException: What stopped a rank, as its slate tells it better.
+    """
+    get_ready()
+    context = multiprocessing.get_context("forkserver")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        tasks = [pool.submit(_run_rank, job, phase, rank, workers) for rank in range(workers)]
+        try:
+            left = set(tasks)
+            while left and not any(task.exception() for task in tasks if task.done()):
+                left = wait(tasks, _LOOK_EVERY, FIRST_EXCEPTION).not_done
+                progress(together(Slate.read_all(slates(job, phase))))
+        finally:
+            _end(tasks, job, phase)
+    for task in tasks:
+        try:
+            task.result()
+        except BrokenProcessPool as error:
+            raise CheckFailed(
+                "a worker was killed",
+                where=str(job.out),
+                hint="out of memory? use fewer workers; run the same command again to go on",
+            ) from error
+
+
+def _run_rank(job: Job, phase: Phase, rank: int, world: int) -> None:
+    with (logs(job, phase) / f"rank-{rank:05d}.err").open("a") as file, contextlib.redirect_stderr(file):
+        run_watched(job, phase, rank, world)
+
+
+def _end(tasks: list[Future[None]], job: Job, phase: Phase) -> None:
+    """End the ranks that still run: the pool itself would wait for them."""
+    while not all(task.done() for task in tasks):
+        told = Slate.read_all(slates(job, phase))
+        for rank, task in enumerate(tasks):
+            standing = told.get(f"{rank:05d}")
+            if standing is not None and not task.done():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(standing.pid, signal.SIGTERM)
+        wait(tasks, _LOOK_EVERY)
