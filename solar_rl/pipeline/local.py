@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import traceback
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import forkserver
@@ -41,21 +42,27 @@ def run_local(job: Job, phase: Phase, workers: int, progress: Progress) -> None:
                 left = wait(tasks, _LOOK_EVERY, FIRST_EXCEPTION).not_done
                 progress(together(Slate.read_all(slates(job, phase))))
         finally:
+            stopped = [error for task in tasks if task.done() and (error := task.exception())]
             _end(tasks, job, phase)
-    for task in tasks:
-        try:
-            task.result()
-        except BrokenProcessPool as error:
-            raise CheckFailed(
-                "a worker was killed",
-                where=str(job.out),
-                hint="out of memory? use fewer workers; run the same command again to go on",
-            ) from error
+    if not stopped:
+        return
+    if not isinstance(stopped[0], BrokenProcessPool):
+        raise stopped[0]
+    raise CheckFailed(
+        "a worker was killed",
+        where=str(job.out),
+        hint="out of memory? use fewer workers; run the same command again to go on",
+    ) from stopped[0]
 
 
 def _run_rank(job: Job, phase: Phase, rank: int, world: int) -> None:
+    """Do a rank's share; what libraries say, and an error's traceback, go to the rank's log."""
     with (logs(job, phase) / f"rank-{rank:05d}.err").open("a") as file, contextlib.redirect_stderr(file):
-        run_watched(job, phase, rank, world)
+        try:
+            run_watched(job, phase, rank, world)
+        except Exception:
+            traceback.print_exc()
+            raise
 
 
 def _end(tasks: list[Future[None]], job: Job, phase: Phase) -> None:

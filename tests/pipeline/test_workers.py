@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -154,6 +155,22 @@ def test_what_stops_a_worker_ends_the_others(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="its own fault"):
         pipeline.build(wrong, tmp_path / "ds")
     assert time.monotonic() - began < 60, "the other one would have read for five minutes"
+
+
+def test_a_fault_that_nobody_foresaw_stands_in_the_workers_log(tmp_path: Path) -> None:
+    faulty = config(executor={"workers": 2}, source={"builder": "test_workers:Faulty"})
+    with pytest.raises(CheckFailed, match="a worker failed") as told:
+        pipeline.build(faulty, tmp_path / "ds")
+    logs = sorted(Path(str(told.value.where)).glob("*.err"))
+    assert any("ZeroDivisionError" in log.read_text() for log in logs)
+
+
+class Faulty(ToyBuilder):
+    """Gets ready everywhere but in a worker."""
+
+    def prepare(self, work: Path) -> None:
+        if multiprocessing.parent_process() is not None:
+            raise ZeroDivisionError
 
 
 class Wrong(ToyBuilder):
