@@ -11,9 +11,10 @@ from pathlib import Path
 from solar_rl import __version__
 from solar_rl.errors import InputError
 from solar_rl.lab.folder import Folder
+from solar_rl.lab.piloting import pilot
 from solar_rl.lab.plan import Plan
 from solar_rl.lab.preparing import prepare
-from solar_rl.lab.running import MADE, left, measure_start, pilot, run_all
+from solar_rl.lab.running import MADE, left, measure_start, run_all
 from solar_rl.pipeline.work import locked
 from solar_rl.shipped import in_checkout
 

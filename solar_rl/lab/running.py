@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from solar_rl.errors import CheckFailed
-from solar_rl.lab.arms import ARMS
-from solar_rl.lab.courses import follow, training_keys
+from solar_rl.lab.courses import follow
 from solar_rl.lab.folder import Folder, write_json
 from solar_rl.lab.measuring import Examiner
 from solar_rl.lab.plan import Plan
-from solar_rl.lab.training import train
 from solar_rl.lab.worlds import WORLDS
 
-PLAN, PILOT, START, MADE = "plan.json", "pilot.json", "start-measured.json", "made.json"
-_PILOT_ARM = "step_local_anchor"
-"""The dearest arm: candidates and recorded actions go through the model."""
-_PILOT_UPDATES = (2, 2, 22)
-"""The first run loads what later ones find loaded, and isn't counted."""
-_PILOT_FOLDER = "pilot"
-_SHARE = 0.92
-"""Share of the time that is planned for; the rest is for what the pilot didn't see."""
+PLAN, START, MADE = "plan.json", "start-measured.json", "made.json"
 
 
 def run_one(
@@ -75,67 +66,6 @@ def kept_out(plan: Plan) -> list[str]:
     return [name for name in WORLDS[plan.world].unseen if plan.measure.unseen]
 
 
-def pilot(plan: Plan, folder: Folder, spent: float, say: Callable[[str], None]) -> int:
-    """Return the updates a run that fit the plan's time, from a timed pilot; measured once a lab run.
-
-    Args:
-        plan: The lab run.
-        folder: Its folder.
-        spent: Seconds that preparing took.
-        say: Told what was measured.
-    """
-    if plan.train.updates is not None:
-        return plan.train.updates
-    known = folder.read(PILOT)
-    if known is not None:
-        return int(known["updates"])
-    update, begin = _training_seconds(plan, folder)
-    examiner, place = Examiner(plan), folder.root / _PILOT_FOLDER
-    examiner.steps(place)  # the first time reads the held-out episodes, which a run of several does once
-    steps = _seconds(partial(examiner.steps, place))
-    unseen = sum(_seconds(partial(examiner.steps, place, name)) for name in kept_out(plan))
-    closed = _seconds(partial(examiner.closed_loop, place))
-    shutil.rmtree(place)
-    fixed = begin + plan.train.checkpoints * steps + unseen + closed
-    each = (plan.minutes * 60 * _SHARE - spent) * plan.workers / len(plan.runs)
-    fitting = int((each - fixed) / update)
-    updates = min(max(fitting, plan.train.least), plan.train.most)
-    updates -= updates % plan.train.checkpoints  # the last checkpoint is the end
-    folder.write(
-        PILOT,
-        {
-            "updates": updates,
-            "fitting": fitting,
-            "seconds": {"update": update, "begin": begin, "steps": steps, "unseen": unseen, "closed": closed},
-            "preparing": spent,
-        },
-    )
-    say(f"pilot: {update:.2f} s an update, {fixed:.0f} s a run beside them: {updates} updates a run")
-    return updates
-
-
-def _training_seconds(plan: Plan, folder: Folder) -> tuple[float, float]:
-    """Return the seconds of an update and of what comes before the first one, from a short and a longer run."""
-    place = folder.root / _PILOT_FOLDER
-
-    def run(updates: int) -> None:
-        shutil.rmtree(place, ignore_errors=True)
-        keys = training_keys(plan, folder, _PILOT_ARM, 0, updates, place) | {"save_strategy": "no"}
-        train(ARMS[_PILOT_ARM].recipe, keys, folder.root / "pilot.log")
-
-    _, short, longer = (_seconds(partial(run, updates)) for updates in _PILOT_UPDATES)
-    _, few, many = _PILOT_UPDATES
-    # a machine that was busy with the short run tells nothing about an update: then all the time is theirs
-    update = (longer - short) / (many - few) if longer > short else longer / many
-    return update, max(0.0, short - few * update)
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    began = time.monotonic()
-    work()
-    return time.monotonic() - began
-
-
 def measure_start(plan: Plan, folder: Folder) -> None:
     """Measure the policy that every arm starts from, once."""
     if folder.read(START) is not None:
@@ -165,6 +95,25 @@ def work(plan: Plan, folder: Folder, updates: int) -> None:
             continue
 
 
+@contextlib.contextmanager
+def processes(folder: Folder, words: Sequence[Sequence[str]]) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Start a process with one thread for each of the words, side by side; whatever happens, they end.
+
+    Args:
+        folder: The lab run's folder; its plan lies there.
+        words: What each process is told beside the folder (``lab.worker``).
+    """
+    env = os.environ | {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    command = [sys.executable, "-m", "solar_rl.lab.worker", str(folder.root)]
+    with (folder.root / "workers.log").open("ab") as log:
+        started = [subprocess.Popen([*command, *each], env=env, stdout=log, stderr=log) for each in words]
+        try:
+            yield started
+        finally:
+            for each in started:
+                each.terminate()
+
+
 def run_all(plan: Plan, folder: Folder, updates: int, tick: Callable[[int], None]) -> None:
     """Do what is left with as many processes as the plan says.
 
@@ -183,17 +132,10 @@ def run_all(plan: Plan, folder: Folder, updates: int, tick: Callable[[int], None
             run_one(plan, folder, arm, seed, updates, Examiner(plan))
             tick(len(left(plan, folder)))
         return
-    env = os.environ | {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-    command = [sys.executable, "-m", "solar_rl.lab.worker", str(folder.root)]
-    with (folder.root / "workers.log").open("ab") as log:
-        workers = [subprocess.Popen(command, env=env, stdout=log, stderr=log) for _ in range(plan.workers)]
-        try:
-            while any(worker.poll() is None for worker in workers):
-                tick(len(left(plan, folder)))
-                time.sleep(1.0)
-        finally:
-            for worker in workers:
-                worker.terminate()
+    with processes(folder, [[] for _ in range(plan.workers)]) as workers:
+        while any(worker.poll() is None for worker in workers):
+            tick(len(left(plan, folder)))
+            time.sleep(1.0)
     tick(len(left(plan, folder)))
     if left(plan, folder):
         raise CheckFailed(

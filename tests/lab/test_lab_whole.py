@@ -9,9 +9,10 @@ from solar_rl.lab import load_plan
 from solar_rl.lab.courses import follow, training_keys
 from solar_rl.lab.folder import Folder
 from solar_rl.lab.lab import run_lab
+from solar_rl.lab.piloting import pilot
 from solar_rl.lab.preparing import sampled_config
 from solar_rl.lab.results import write_results
-from solar_rl.lab.running import left, pilot
+from solar_rl.lab.running import left
 from solar_rl.lab.training import train
 from solar_rl.pipeline import build
 from solar_rl.store.dataset import open_dataset
@@ -58,17 +59,18 @@ def test_every_run_has_its_curve_and_its_episodes(lab):
     assert set(result["unseen"]) == {"unseen_apps", "unseen_templates"}
 
 
-def test_the_pilot_sets_the_updates_once_and_within_bounds(lab, tmp_path):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_pilot_sets_the_updates_once_and_within_bounds(lab, tmp_path, workers):
     plan, folder, _ = lab
     train = plan.train.model_copy(update={"updates": None, "least": 2, "most": 4, "checkpoints": 2})
-    timed, said = plan.model_copy(update={"train": train, "minutes": 0.01}), []
+    timed, said = plan.model_copy(update={"train": train, "minutes": 0.01, "workers": workers}), []
     place = Folder(tmp_path / "timed")
     shutil.copytree(folder.root, place.root)
     assert pilot(timed, place, 0.0, said.append) == 2, "no time is left for more than the least"
     found = place.read("pilot.json")
     assert found["fitting"] < 2 and min(found["seconds"].values()) >= 0
     assert found["seconds"]["closed"] > 0 and len(said) == 1
-    assert not (place.root / "pilot").exists()
+    assert not list(place.root.glob("pilot-*")), "what was timed is gone"
     assert pilot(timed, place, 0.0, said.append) == 2 and len(said) == 1, "it is timed once"
 
 
