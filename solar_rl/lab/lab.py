@@ -15,14 +15,11 @@ from solar_rl.lab.piloting import pilot
 from solar_rl.lab.plan import Plan
 from solar_rl.lab.preparing import prepare
 from solar_rl.lab.running import MADE, left, measure_start, run_all
+from solar_rl.lab.sharing import CONFIG, FREE, PILOT, take_over_runs
 from solar_rl.pipeline.work import locked
 from solar_rl.shipped import in_checkout
 
-CONFIG = "config.json"
-"""The plan that a folder's results belong to."""
 _SPENT = "spent.json"
-_FREE = {"minutes", "workers", "seeds", "arms"}
-"""Fields that may change between two starts on one folder: they change no run that is finished."""
 
 
 def run_lab(
@@ -57,9 +54,11 @@ def run_lab(
         if prepare_only:
             return folder
         spent = before + time.monotonic() - began
-        if folder.read("pilot.json") is None:
+        if folder.read(PILOT) is None:
             folder.write(_SPENT, spent)
         updates = pilot(plan, folder, spent, say)
+        if plan.shares is not None and (known := take_over_runs(plan, folder, updates)):
+            say(f"{known} runs are known from {plan.shares}")
         say(f"{len(left(plan, folder))} of {len(plan.runs)} runs to do, {updates} updates each")
         run_all(plan, folder, updates, lambda rest: tick(len(plan.runs) - rest, len(plan.runs)))
     return folder
@@ -67,7 +66,7 @@ def run_lab(
 
 def _claim(plan: Plan, folder: Folder) -> None:
     """Make sure that the folder is this plan's."""
-    ours = plan.model_dump(mode="json", exclude=_FREE)
+    ours = plan.model_dump(mode="json", exclude=FREE)
     there = folder.read(CONFIG)
     if there is None:
         folder.write(CONFIG, ours)

@@ -15,9 +15,9 @@ from solar_rl.lab.folder import Folder, read_json, write_json
 from solar_rl.lab.measuring import Examiner
 from solar_rl.lab.plan import Plan
 from solar_rl.lab.running import PLAN, kept_out, processes
+from solar_rl.lab.sharing import PILOT, shared_updates
 from solar_rl.lab.training import train
 
-PILOT = "pilot.json"
 _ARM = "step_local_anchor"
 """The dearest arm: candidates and recorded actions go through the model."""
 _UPDATES = (2, 2, 22)
@@ -28,6 +28,8 @@ _SHARE = 0.92
 
 def pilot(plan: Plan, folder: Folder, spent: float, say: Callable[[str], None]) -> int:
     """Return the updates a run that fit the plan's time, from a timed pilot; measured once a lab run.
+
+    A plan that shares another's start has as many as that one: its minutes are no more than a forecast.
 
     Args:
         plan: The lab run.
@@ -40,6 +42,8 @@ def pilot(plan: Plan, folder: Folder, spent: float, say: Callable[[str], None]) 
     known = folder.read(PILOT)
     if known is not None:
         return int(known["updates"])
+    if plan.shares is not None:
+        return shared_updates(plan, folder)
     parts = _measured(plan, folder)
     fixed = parts["begin"] + plan.train.checkpoints * parts["steps"] + parts["unseen"] + parts["closed"]
     each = (plan.minutes * 60 * _SHARE - spent) * plan.workers / len(plan.runs)

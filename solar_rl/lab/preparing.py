@@ -9,13 +9,13 @@ from typing import Any
 
 from solar_rl.builder import load_builder
 from solar_rl.config import DatasetConfig
-from solar_rl.errors import InputError
 from solar_rl.evaluate.answering import source_episodes
 from solar_rl.lab.arms import ALIGNMENTS
 from solar_rl.lab.asking import dataset_config, prompt_block, sampler_block
 from solar_rl.lab.folder import Folder
 from solar_rl.lab.measuring import Examiner
 from solar_rl.lab.plan import Plan
+from solar_rl.lab.sharing import take_over_start
 from solar_rl.lab.training import train
 from solar_rl.lab.worlds import WORLDS
 from solar_rl.pipeline import build
@@ -25,6 +25,8 @@ from solar_rl.store.manifest import MANIFEST
 Say = Callable[[str], None]
 _TRIED = "warming.json"
 """Step accuracy of the warm start's checkpoints so far."""
+_MANY = 500
+"""Demonstrations from which on it pays to start workers for them."""
 
 
 def prepare(plan: Plan, folder: Folder, say: Say) -> None:
@@ -36,24 +38,12 @@ def prepare(plan: Plan, folder: Folder, say: Say) -> None:
         say: Told what begins.
     """
     if plan.shares is not None:
-        _take_over(plan.shares, folder)
+        take_over_start(plan, folder)
     else:
         demonstrations(plan, folder, say)
         policy(plan, folder, say)
         warm_start(plan, folder, say)
     versions(plan, folder, say)
-
-
-def _take_over(name: str, folder: Folder) -> None:
-    """Copy another plan's start policy."""
-    if folder.read("start.json") is not None:
-        return
-    other = Folder(folder.root.with_name(name))
-    told = other.read("start.json")
-    if told is None:
-        raise InputError("no start policy", where=str(other.root), hint=f"first run: solar-rl lab {name}")
-    shutil.copytree(other.start, folder.start, dirs_exist_ok=True)
-    folder.write("start.json", told)
 
 
 def demonstrations(plan: Plan, folder: Folder, say: Say) -> None:
@@ -63,7 +53,8 @@ def demonstrations(plan: Plan, folder: Folder, say: Say) -> None:
     say(f"demonstrations: {plan.demonstrations} episodes")
     sampler = {"type": "scripted", "n": 1, "error_rate": 0.0}
     options = WORLDS[plan.world].recorded(plan, plan.demonstrations, plan.seed, plan.warm.only)
-    config = dataset_config(plan, "demonstrations", options, sampler=sampler)
+    executor = {"type": "local", "workers": plan.workers if plan.demonstrations >= _MANY else 1}
+    config = dataset_config(plan, "demonstrations", options, sampler=sampler, executor=executor)
     build(config, folder.demonstrations)
 
 

@@ -14,6 +14,7 @@ from solar_rl.lab.figures import Run, finished
 from solar_rl.lab.folder import Folder
 from solar_rl.lab.plan import Plan, load_plan
 from solar_rl.lab.running import MADE, START
+from solar_rl.lab.sharing import asks_the_same
 from solar_rl.lab.tables import (
     COMPARED,
     against_table,
@@ -85,7 +86,7 @@ def _section(plan: Plan, folder: Folder, arms: dict[str, list[Run]], command: st
     paper = [("Beside the paper's ablation", paper_table(arms, start))] if plan.world == "phone" else []
     for title, table in (
         ("Where the arms end", main_table(plan, arms, start)),
-        ("Differences, paired by seed and episode", difference_table(plan, arms)),
+        ("Differences, paired by seed and episode", difference_table(plan, arms, start)),
         *paper,
         ("Collapse", collapse_table(arms, start)),
         ("Does the policy cheat?", probe_table(arms, start)),
@@ -94,7 +95,7 @@ def _section(plan: Plan, folder: Folder, arms: dict[str, list[Run]], command: st
     ):
         yield f"\n### {title}\n"
         yield from table
-    if plan.shares is not None and plan.measure.first_seed == 0:
+    if plan.shares is not None and plan.measure.first_seed == 0 and not asks_the_same(plan, folder):
         others = finished(load_plan(plan.shares), Folder(folder.root.with_name(plan.shares)))
         yield f"\n### Each arm less the same arm of `{plan.shares}`, paired by seed and episode\n"
         yield from against_table(plan, arms, others, plan.shares)

@@ -97,7 +97,7 @@ def main_table(plan: Plan, arms: Arms, start: Mapping[str, Any]) -> Iterator[str
     )
 
 
-def _as_run(start: Mapping[str, Any]) -> Run:
+def _as_run(start: Mapping[str, Any]) -> dict[str, Any]:
     return {"curve": [{"updates": 0, **start["steps"]}], "closed_loop": start["closed_loop"], "seed": 0}
 
 
@@ -126,19 +126,23 @@ def differences(arms: Arms, base: str, metric: Metric) -> dict[str, Mean]:
     return {arm: metric.less(runs, arms[base]) for arm, runs in arms.items() if runs and arm != base}
 
 
-def difference_table(plan: Plan, arms: Arms) -> Iterator[str]:
-    """Tell what each arm gains over the four baselines; differences whose interval excludes 0 are bold."""
+def difference_table(plan: Plan, arms: Arms, start: Mapping[str, Any]) -> Iterator[str]:
+    """Tell what each arm gains over its start and over the four baselines; intervals that exclude 0 are bold."""
+    begun = [_as_run(start) | {"seed": seed} for seed in plan.seeds]
     for metric in COMPARED[plan.world]:
         found = {base: differences(arms, base, metric) for base in BASELINES if arms.get(base)}
         names = [arm for arm, runs in arms.items() if runs]
         yield f"{metric.name[0].upper()}{metric.name[1:]}:"
         yield ""
         rows = [
-            [ARMS[arm].title, *(_difference(found[base].get(arm)) for base in found)]
+            [
+                ARMS[arm].title,
+                _difference(metric.less(arms[arm], begun)),
+                *(_difference(found[base].get(arm)) for base in found),
+            ]
             for arm in names
-            if any(arm in of for of in found.values())
         ]
-        yield from table(("arm", *(f"less {ARMS[base].title}" for base in found)), rows)
+        yield from table(("arm", "less the start", *(f"less {ARMS[base].title}" for base in found)), rows)
         yield ""
     lacking = [ARMS[base].title for base in BASELINES if not arms.get(base)]
     if lacking:
@@ -151,15 +155,17 @@ def difference_table(plan: Plan, arms: Arms) -> Iterator[str]:
 
 
 def against_table(plan: Plan, arms: Arms, others: Arms, name: str) -> Iterator[str]:
-    """Tell what a sweep's change brought: each arm less the same arm of the plan whose start it shares."""
+    """Tell what a sweep's change brought: each arm less the same arm, as long, of the plan whose start it shares."""
     compared = COMPARED[plan.world]
+    updates = {run["updates"] for runs in arms.values() for run in runs}
+    alike = {arm: [run for run in runs if run["updates"] in updates] for arm, runs in others.items()}
     rows = [
-        [ARMS[arm].title, *(_difference(metric.less(runs, others[arm])) for metric in compared)]
+        [ARMS[arm].title, *(_difference(metric.less(runs, alike[arm])) for metric in compared)]
         for arm, runs in arms.items()
-        if runs and others.get(arm)
+        if runs and alike.get(arm)
     ]
     if not rows:
-        yield f"No arm of this plan was run in `{name}` with one of its seeds."
+        yield f"No arm of this plan was run in `{name}` with one of its seeds and as many updates."
         return
     yield from table(("arm", *(metric.name for metric in compared)), rows)
 

@@ -36,8 +36,17 @@ def test_a_sweep_changes_one_factor_of_the_lab(name):
     free = {"name", "about", "arms", "minutes", "shares", "seeds"}
     factors = {key for key in lab if lab[key] != sweep[key]} - free
     other_world = {"world", "options", "demonstrations", "warm", "measure"}
-    allowed = [set(), {"history"}, {"rounds", "train"}, {"kept"}, {"adaptive", "sampled"}, {"size"}]
+    allowed = [set(), {"history"}, {"rounds"}, {"train"}, {"kept"}, {"adaptive", "sampled"}, {"size"}]
     assert factors in [*allowed, other_world]
+
+
+@pytest.mark.parametrize("name", [name for name in SWEEPS if "rounds" in name])
+def test_rounds_are_compared_with_one_build_of_as_many_updates(name):
+    sweep, once = load_plan(name), load_plan("full_once")
+    assert sweep.shares == once.name
+    assert sweep.train.updates is None  # it takes over as many as the other has
+    assert set(sweep.arms) <= set(once.arms)
+    assert sweep.seeds == once.seeds
 
 
 def test_a_confirmation_has_fresh_seeds_and_episodes_and_the_same_start():

@@ -6,7 +6,7 @@ import pytest
 from made_up import finished_lab
 
 from solar_rl.errors import InputError
-from solar_rl.lab.folder import Folder
+from solar_rl.lab.folder import Folder, read_json, write_json
 from solar_rl.lab.plan import load_plan
 from solar_rl.lab.results import write_results
 
@@ -75,3 +75,20 @@ def test_a_sweep_is_compared_with_the_plan_that_it_shares(tmp_path, counted):
     text = write_results(sweep, folder, tmp_path / "results.md", "x").read_text()
     assert "less the same arm of `lab`" in text
     assert "| log_step | **+0.200 [+0.200, +0.200]** |" in text
+
+
+def test_a_sweep_is_not_compared_with_runs_of_another_length(tmp_path, counted):
+    _, lab = finished_lab(tmp_path / "lab", {"sft": 0.2, "log_step": 0.3})
+    for seed in (0, 1):
+        write_json(lab.result("log_step", seed), read_json(lab.result("log_step", seed)) | {"updates": 400})
+    plan, folder = finished_lab(tmp_path / "sweep", {"log_step": 0.5})
+    sweep = plan.model_copy(update={"shares": "lab", "name": "sweep"})
+    text = write_results(sweep, folder, tmp_path / "results.md", "x").read_text()
+    assert "No arm of this plan was run in `lab` with one of its seeds and as many updates." in text
+
+
+def test_each_arm_is_compared_with_the_start(tmp_path, counted):
+    plan, folder = finished_lab(tmp_path / "lab", PROGRESS)
+    text = write_results(plan, folder, tmp_path / "results.md", "x").read_text()
+    assert "| arm | less the start | less sparse success |" in text
+    assert "| log_step | **+0.300 [+0.300, +0.300]** | **+0.100 [+0.100, +0.100]** |" in text
