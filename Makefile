@@ -58,7 +58,7 @@ lab: setup ## train 11 arms x 5 seeds and measure them in closed loop, meant for
 	$(BIN)/solar-rl lab lab --results docs/results.md
 
 lab-full: setup ## the lab's sweeps, one factor at a time, hours; goes on after a kill (needs make lab)
-	@for plan in stages history once rounds_1 rounds_4 rounds_16 kept adaptive anchor bigger; do \
+	@for plan in stages history once rounds_1 rounds_4 rounds_16 kept adaptive anchor bigger pictures; do \
 	  $(BIN)/solar-rl lab full_$$plan --results docs/results.md || exit 1; done
 	$(BIN)/solar-rl lab confirm --results docs/results.md
 	$(BIN)/solar-rl lab full_miniwob --results docs/results.md

@@ -13,17 +13,22 @@ from solar_rl.shipped import shipped_path
 
 THOUGHT_TOKENS = 16
 """Beside an answer's own, where answers think aloud."""
+PIXELS = 28 * 28 * 64
+"""Largest area of a screenshot as the tiny Qwen2.5-VL sees it: 64 tokens."""
 
 
 def prompt_block(plan: Plan) -> dict[str, Any]:
-    """Return how steps are put to the policy: the screen as a list, the last actions, the goal."""
-    return {
+    """Return how steps are put to the policy: the screen as a list or a picture, the last actions, the goal."""
+    block: dict[str, Any] = {
         "format": "json",
-        "observation": "text",
+        "observation": plan.observation,
         "history_steps": plan.history_steps,
         "history_thoughts": plan.thoughts,
-        "template": shipped_path("recipes", "lab", "prompt.jinja").read_text(encoding="utf-8"),
     }
+    if plan.observation == "image":
+        return block | {"max_pixels": PIXELS}
+    template = shipped_path("recipes", "lab", "prompt.jinja").read_text(encoding="utf-8")
+    return block | {"template": template}
 
 
 def sampler_block(plan: Plan, policy: Path, n: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from solar_rl.lab.piloting import pilot
 from solar_rl.lab.plan import Plan
 from solar_rl.lab.preparing import prepare
 from solar_rl.lab.running import MADE, left, measure_start, run_all
-from solar_rl.lab.sharing import CONFIG, FREE, PILOT, take_over_runs
+from solar_rl.lab.sharing import CONFIG, FREE, PILOT, begun_with, take_over_runs
 from solar_rl.pipeline.work import locked
 from solar_rl.shipped import in_checkout
 
@@ -67,7 +67,7 @@ def run_lab(
 def _claim(plan: Plan, folder: Folder) -> None:
     """Make sure that the folder is this plan's."""
     ours = plan.model_dump(mode="json", exclude=FREE)
-    there = folder.read(CONFIG)
+    there = begun_with(folder, plan)
     if there is None:
         folder.write(CONFIG, ours)
         folder.write(MADE, {"date": datetime.date.today().isoformat(), "commit": _commit()})

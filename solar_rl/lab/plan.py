@@ -89,6 +89,9 @@ class Plan(Config):
     """Where it takes place."""
     options: dict[str, Any]
     """Options of the world's builder."""
+    observation: Literal["text", "image"] = "text"
+    """What the policy sees of a screen: its text, or the screenshot, which takes the tiny Qwen2.5-VL in the place of
+    a model of ``size``, and ``options.pictures``."""
     demonstrations: int = Field(ge=1)
     """Episodes of the warm start."""
     sampled: int = Field(ge=1)
@@ -96,7 +99,7 @@ class Plan(Config):
     n: int = Field(default=8, ge=2)
     """Candidates a step."""
     size: dict[str, int] = {}
-    """Fields of ``train.tiny_text.Size``."""
+    """Fields of ``train.tiny_text.Size``, the model that reads text."""
     pretrained: str | None = None
     """Folder of a policy that takes the place of random weights; its warm start is the same."""
     prompt_tokens: int = Field(default=448, ge=64)
@@ -139,6 +142,10 @@ class Plan(Config):
 
     @model_validator(mode="after")
     def _plays_what_there_is(self) -> Plan:
+        if self.observation == "image" and not self.options.get("pictures", True):
+            raise ValueError("observation: image needs screens that are drawn; set options.pictures: true")
+        if self.observation == "image" and self.warm.prompt_weight:
+            raise ValueError("warm.prompt_weight is for prompts of text; set it to 0 with observation: image")
         known = _TASKS[self.world]
         for name in (*self.measure.closed, *self.measure.max_steps):
             if name not in known:

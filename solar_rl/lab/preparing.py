@@ -11,7 +11,7 @@ from solar_rl.builder import load_builder
 from solar_rl.config import DatasetConfig
 from solar_rl.evaluate.answering import source_episodes
 from solar_rl.lab.arms import ALIGNMENTS
-from solar_rl.lab.asking import dataset_config, prompt_block, sampler_block
+from solar_rl.lab.asking import PIXELS, dataset_config, prompt_block, sampler_block
 from solar_rl.lab.folder import Folder
 from solar_rl.lab.measuring import Examiner
 from solar_rl.lab.plan import Plan
@@ -60,8 +60,6 @@ def demonstrations(plan: Plan, folder: Folder, say: Say) -> None:
 
 def policy(plan: Plan, folder: Folder, say: Say) -> None:
     """Make the policy with random weights, its tokenizer trained on all texts that it will see."""
-    from solar_rl.train.tiny_text import Size, make_text_policy
-
     if plan.pretrained is not None or (folder.random / "config.json").is_file():
         return
     say("a policy with random weights")
@@ -69,7 +67,14 @@ def policy(plan: Plan, folder: Folder, say: Say) -> None:
     if plan.warm.only:  # the sampled goals have words that the demonstrations lack
         corpus += _recorded_texts(plan, folder)
     made = folder.random.with_name("random.tmp")
-    make_text_policy(made, corpus, size=Size(**plan.size), seed=plan.policy_seed)
+    if plan.observation == "image":
+        from solar_rl.train.tiny import default_corpus, make_tiny_policy
+
+        make_tiny_policy(made, corpus=[*default_corpus(), *corpus], seed=plan.policy_seed, max_pixels=PIXELS)
+    else:
+        from solar_rl.train.tiny_text import Size, make_text_policy
+
+        make_text_policy(made, corpus, size=Size(**plan.size), seed=plan.policy_seed)
     made.rename(folder.random)
 
 
@@ -133,13 +138,14 @@ def _warm(plan: Plan, folder: Folder) -> None:
         "lr_scheduler_type": "linear",
         "warmup_steps": min(100, warm.updates // 10),
         "prompt_weight": warm.prompt_weight,
-        "train_sampling_strategy": "group_by_length",  # short prompts needn't wait for long ones
         "thoughts": "recorded" if plan.thoughts else "none",
         "seed": plan.seed,
         "logging_steps": warm.every,
         "save_strategy": "steps",
         "save_steps": warm.every,
     }
+    if plan.observation == "text":  # short prompts needn't wait for long ones; pictures are of one size
+        keys["train_sampling_strategy"] = "group_by_length"
     keys |= {"resume_from_checkpoint": str(begun[-1])} if begun else {}
     train("phone_cpu/baseline_sft", keys | warm.keys, folder.root / "warming.log")
 

@@ -29,7 +29,8 @@ from solar_rl.lab.tables import (
 )
 from solar_rl.lab.worlds import WORLDS
 
-_WHERE = {"phone": "Phone with screens as a list", "miniwob": "MiniWoB++'s pages as a list"}
+_WHERE = {"phone": "Phone", "miniwob": "MiniWoB++'s pages"}
+_AS = {"text": "with screens as a list", "image": "with screenshots"}
 
 
 def write_results(plan: Plan, folder: Folder, out: Path, command: str) -> Path:
@@ -114,7 +115,7 @@ def _what(plan: Plan, folder: Folder, arms: dict[str, list[Run]]) -> str:
     seconds = [run["seconds"] for runs in arms.values() for run in runs]
     groups = plan.train.rows // plan.n
     return (
-        f"{_WHERE[plan.world]}; warm start by SFT on {plan.demonstrations} demonstrations for {chosen['updates']} "
+        f"{_WHERE[plan.world]} {_AS[plan.observation]}; warm start by SFT on {plan.demonstrations} demonstrations for {chosen['updates']} "
         f"updates of {plan.warm.rows} steps, to {chosen['step_accuracy']:.3f} held-out step accuracy; then "
         f"{plan.n} candidates for each of {counts['steps']:,} recorded steps, sampled once. Each run: {updates} updates of "
         f"{plan.train.rows} candidates from {groups} contexts (SFT: the {groups} contexts alone), {len(plan.seeds)} "

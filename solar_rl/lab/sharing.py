@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from solar_rl.errors import InputError
 from solar_rl.lab.folder import Folder, read_json
 from solar_rl.lab.plan import Plan
@@ -41,7 +43,7 @@ def shared_updates(plan: Plan, folder: Folder) -> int:
         InputError: The other plan has not been timed yet.
     """
     other = _other(plan, folder)
-    given = (other.read(CONFIG) or {}).get("train", {}).get("updates")
+    given = (begun_with(other, plan) or {"train": {}})["train"].get("updates")
     found = given or (other.read(PILOT) or {}).get("updates")
     if found is None:
         raise InputError(
@@ -74,10 +76,34 @@ def take_over_runs(plan: Plan, folder: Folder, updates: int) -> int:
     return copied
 
 
+def begun_with(folder: Folder, plan: Plan) -> dict[str, Any] | None:
+    """Return the plan that a folder was begun with, as a config; fields that are newer have their defaults.
+
+    Args:
+        folder: A lab run's folder.
+        plan: Whose free fields are put in: they belong to no folder.
+
+    Raises:
+        InputError: Another version wrote it, with fields that there are no more.
+    """
+    there = folder.read(CONFIG)
+    if there is None:
+        return None
+    try:
+        whole = Plan.model_validate(there | plan.model_dump(mode="json", include=FREE))
+    except ValidationError as error:
+        raise InputError(
+            "another version of solar-rl began this lab run",
+            where=str(folder.root),
+            hint="use --out with another folder",
+        ) from error
+    return whole.model_dump(mode="json", exclude=FREE)
+
+
 def asks_the_same(plan: Plan, folder: Folder) -> bool:
     """Tell whether the plan differs from the one that it shares in nothing that changes a run."""
-    theirs = _other(plan, folder).read(CONFIG) or {}
-    return _question(theirs) == _question(plan.model_dump(mode="json"))
+    theirs = begun_with(_other(plan, folder), plan)
+    return theirs is not None and _question(theirs) == _question(plan.model_dump(mode="json"))
 
 
 def _question(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from solar_rl.errors import InputError
 from solar_rl.lab import load_plan
 from solar_rl.lab.courses import follow, training_keys
-from solar_rl.lab.folder import Folder
+from solar_rl.lab.folder import Folder, read_json
 from solar_rl.lab.lab import run_lab
 from solar_rl.lab.piloting import pilot
 from solar_rl.lab.preparing import sampled_config
@@ -157,3 +157,19 @@ def test_other_ways_to_sample_are_built_and_trained_on(lab, tmp_path, change):
     keys = training_keys(other, folder, "step_local_anchor", 0, 1, tmp_path / "policy")
     keys["dataset"] = str(tmp_path / "sampled")
     assert train("phone_cpu/baseline_step_local_anchor", keys, tmp_path / "log")
+
+
+def test_a_lab_with_screenshots_trains_the_tiny_qwen2_5_vl(tmp_path):
+    given = {
+        "observation": "image",
+        "options.pictures": "true",
+        "warm.prompt_weight": "0",
+        "prompt_tokens": "1024",
+    }
+    plan = load_plan("quick", TINY | given)
+    folder = run_lab(plan, tmp_path / "run")
+    assert not left(plan, folder)
+    assert read_json(folder.start / "config.json")["model_type"] == "qwen2_5_vl"
+    assert read_manifest(folder.dataset("segments")).config["prompt"]["observation"] == "image"
+    text = write_results(plan, folder, tmp_path / "results.md", "a test").read_text()
+    assert "Phone with screenshots" in text
